@@ -84,7 +84,11 @@ def table(name: str, bounds: tuple[int, ...], rows: list[tuple[float, float]]) -
 
 def main() -> None:
     given = [Path(path) for path in sys.argv[1:]]
-    paths = given or sorted((ROOT / "examples").glob("*/*.pgw.zst"))
+    paths = given or [
+        path
+        for path in sorted((ROOT / "examples").glob("*/*.pgr"))
+        if path.stem == path.parent.name
+    ]
     found = []
     for path in paths:
         rows = windows(path)

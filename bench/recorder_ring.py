@@ -1,4 +1,4 @@
-"""CPU time and memory of `record --ring` beside `record` to a file, on the same work in turn.
+"""CPU time and memory of `record --ring` and of `record` to a file, in turn on the same work.
 
 Run on a quiet machine, as root, after `make build`:
 
@@ -29,7 +29,7 @@ STARTS_WITHIN_S = 2
 
 
 def recorded(programs: Residents, options: list[str]) -> dict[str, Any]:
-    """The report of a recorder beside some requests."""
+    """The report of a recorder that runs during some requests."""
     words = ["taskset", "-c", str(RECORDER_PROCESSOR), str(AGENT), "record", "--json", *options]
     recorder = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0

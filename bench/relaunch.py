@@ -1,11 +1,14 @@
 """A plan of the launch lab with relaunchd and without, in turn.
 
     python bench/relaunch.py OUT [--plan phone-1g] [--repeats 5] [--emulate emmc-5.1]
+        [--order use|address]...
 
 Needs what the plan needs, as root (`make lab-setup`). OUT gets a folder per run; a complete run is
 kept. `pagewise study relaunch` then compares the warm launches application by application, and
 leaves its result in OUT/study; the exit status is 1 if a target is missed. With --emulate the swap
-area is swapd's flash policy on that device.
+area is swapd's flash policy on that device. With --order, each order of relaunchd's reads has runs
+of its own, in turn with the others and with those without relaunchd, and a study of its own in
+OUT/order-ORDER.
 """
 
 from __future__ import annotations
@@ -27,18 +30,30 @@ def main() -> int:
     parser.add_argument("--plan", default="phone-1g")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--emulate")
+    parser.add_argument("--order", action="append", choices=["use", "address"], default=[])
     arguments = parser.parse_args()
     assert (PLANS / f"{arguments.plan}.toml").exists(), f"no plan {arguments.plan}"
     arguments.out.mkdir(parents=True, exist_ok=True)
     policy = "flash" if arguments.emulate else "swap-file"
     text = plan_text(arguments.plan, policy, "4KiB", arguments.emulate)
-    folders = []
+    kinds = {"without": ""}
+    for order in arguments.order:
+        kinds[f"with-{order}"] = f'prefetch = true\nprefetch_order = "{order}"\n'
+    if not arguments.order:
+        kinds["with"] = "prefetch = true\n"
+    folders: dict[str, list[Path]] = {name: [] for name in kinds}
     for repeat in range(arguments.repeats):
-        for name in ("without", "with"):
-            plan = text.replace("\nmode", "\nprefetch = true\nmode") if name == "with" else text
-            folders.append(made(arguments.out, f"{name}-{repeat}", plan))
+        for name, entries in kinds.items():
+            plan = text.replace("\nmode", f"\n{entries}mode")
+            folders[name].append(made(arguments.out, f"{name}-{repeat}", plan))
             print(f"{name}-{repeat}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
-    return studied(relaunch.study, folders, arguments.out)
+    without = folders.pop("without")
+    status = 0
+    for name, runs in folders.items():
+        out = arguments.out / name.replace("with", "order", 1) if arguments.order else arguments.out
+        out.mkdir(exist_ok=True)
+        status |= studied(relaunch.study, [*without, *runs], out)
+    return status
 
 
 if __name__ == "__main__":

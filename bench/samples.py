@@ -1,4 +1,4 @@
-"""Estimates from samples beside exact results: errors on recordings, and CPU time.
+"""Estimates from samples compared with exact results: errors on recordings, and CPU time.
 
     python bench/samples.py [RECORDING...] [--sample 1%] [--generate MACCESSES | --timed TRACE]
 
@@ -8,8 +8,8 @@ steps of a factor of the square root of 2, and for other policies at four of the
 difference for the shares of skew; and how many exact values lie within the stated intervals of
 95 %. With --generate, a trace file with this many million accesses to a quarter as many pages is
 written to the folder for temporary files, and exact and sampled runs on it are timed in processes
-of their own, in CPU seconds and peak memory, beside reading the same columns; --timed takes such a
-file. One JSON line each.
+of their own, in CPU seconds and peak memory, and so is reading the same columns; --timed takes such
+a file. Prints one JSON line for each.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def main() -> None:
             for row in timed(path, options.sample):
                 print(json.dumps(row), flush=True)
         return
-    found = options.recordings or sorted(EXAMPLES.glob("*/*.pgw.zst"))
+    found = options.recordings or [
+        path for path in sorted(EXAMPLES.glob("*/*.pgr")) if path.stem == path.parent.name
+    ]
     rows = [compared(path, options.sample) for path in found]
     for row in rows:
         print(json.dumps(row), flush=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGEWISE = [sys.executable, "-m", "pagewise"]
-EXAMPLE = "examples/phone-1g/phone-1g.pgw.zst"
+EXAMPLE = "examples/phone-1g/phone-1g.pgr"
 COMMANDS = {
     "python -c pass": ([sys.executable, "-c", "pass"], None),
     "pagewise --version": ([*PAGEWISE, "--version"], None),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pagewise as pw
 
-SHIPPED = Path(__file__).parent / "phone-1g-long" / "phone-1g-long.pgw.zst"
+SHIPPED = Path(__file__).parent / "phone-1g-long" / "phone-1g-long.pgr"
 
 
 def main(path: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pagewise as pw
 
-SHIPPED = Path(__file__).parent / "phone-2g" / "phone-2g.pgw.zst"
+SHIPPED = Path(__file__).parent / "phone-2g" / "phone-2g.pgr"
 ARCHITECTURES = ("flash", "priority", "hierarchical", "nvm-cache", "adaptive")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pagewise as pw
 
-SHIPPED = Path(__file__).parent / "phone-2g" / "phone-2g.pgw.zst"
+SHIPPED = Path(__file__).parent / "phone-2g" / "phone-2g.pgr"
 SPEC = """\
 traces = ["{trace}"]
 sizes = ["64MiB", "256MiB", "512MiB"]

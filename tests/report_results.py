@@ -548,6 +548,33 @@ def kills() -> dict[str, Any]:
     return {"schema": "pagewise.kills/1", "kernel": "6.18", "lost": 0, "kills": [whole, dark]}
 
 
+def fleet() -> dict[str, Any]:
+    """Figures of three recordings, one of them an outlier, and a file that was left out."""
+    of_accesses = {"traces": 3, "min": 9, "p10": 9.2, "median": 10, "p90": 798.0, "max": 995}
+    of_ratio = {"traces": 2, "min": 0.25, "p10": 0.28, "median": 0.375, "p90": 0.475, "max": 0.5}
+    far = {"trace": EVIL, "value": 995}
+    rows = ((FORMULA, 9, 0.25), ("b.csv", 10, 0.5), (EVIL, 995, None))
+    return {
+        "schema": "pagewise.fleet/1",
+        "command": "misses",
+        "traces": 3,
+        "figures": {
+            "requests": {**of_accesses, "outliers": [far], "outliers_count": 1},
+            "miss_ratio.lru.8": {**of_ratio, "outliers": [], "outliers_count": 0},
+        },
+        "recordings": [
+            {
+                "trace": trace,
+                "figures": {"requests": count}
+                | ({} if ratio is None else {"miss_ratio.lru.8": ratio}),
+                "outlying": {"requests": 664.4} if trace == EVIL else {},
+            }
+            for trace, count, ratio in rows
+        ],
+        "unreadable": [{"trace": f"{EVIL}.txt", "error": "no known format"}],
+    }
+
+
 def everything() -> list[dict[str, Any]]:
     cells = [
         cell(trace, architecture, size)
@@ -577,5 +604,6 @@ def everything() -> list[dict[str, Any]]:
         lazy_bench(),
         kill_replay(),
         *phone(),
+        fleet(),
         kills(),
     ]

@@ -94,6 +94,20 @@ def test_memory_on_the_command_line_replaces_that_of_the_sample(tmp_path: Path) 
         advise_zram(path, memory="1MiB")
 
 
+def test_the_notes_say_how_to_check_and_that_little_memory_was_sampled(tmp_path: Path) -> None:
+    # 1280 bytes of a page of 4096; zramctl does not count the 24 bytes of metadata.
+    near = "TOTAL of `zramctl` should be near 31.2 % of DATA, less pages of equal words"
+    notes = advise_zram(written(tmp_path, sample()))["notes"]
+    assert any(near in note for note in notes)
+    assert not any("sample while" in note for note in notes)
+    notes = advise_zram(written(tmp_path, sample()), memory="2GiB")["notes"]
+    assert any("hold 390.6 MiB, 19.1 % of the memory: sample while" in note for note in notes)
+    few = sample()
+    few["total"]["pages_sampled"] = 999
+    notes = advise_zram(written(tmp_path, few), memory="2GiB")["notes"]
+    assert not any("sample while" in note or "to check" in note for note in notes)
+
+
 def test_recompression_is_set_up_where_the_kernel_has_it(tmp_path: Path) -> None:
     zram = {"algorithms": ["lz4", "zstd"], "has_recompression": True}
     advice = advise_zram(written(tmp_path, sample(zram=zram)))

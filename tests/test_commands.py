@@ -21,6 +21,7 @@ from pagewise.errors import UsageError
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 EXAMPLES = Path(__file__).parents[1] / "examples"
+SEEDS = Path(__file__).parents[1] / "fuzz" / "seeds"
 BLOCKS = str(EXAMPLES / "kill-1g" / "kill-1g.blocks.csv.zst")
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
 SIMULATE = ["simulate", "TRACE", "--architecture", "hybrid", "--fast-tier", "4KiB", *DEVICES]
@@ -352,7 +353,7 @@ def test_help_says_purpose_and_example(
 def test_flash_only_has_the_replay_options_of_the_architecture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
+    recording = EXAMPLES / "phone-2g" / "phone-2g.pgr"
     arguments = ["--architecture", "flash", "--fast-tier", "0", "--option", "readahead=recorded"]
     _, output, _ = ran("simulate", recording, *arguments, *DEVICES, capsys=capsys)
     rows = [line.split() for line in output.splitlines()]
@@ -365,7 +366,7 @@ def test_flash_only_has_the_replay_options_of_the_architecture(
 def test_simulate_shows_the_queue_and_the_pages_read_ahead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
+    recording = EXAMPLES / "phone-2g" / "phone-2g.pgr"
     plain = ["--architecture", "flash", "--fast-tier", "0", *DEVICES]
     asked = [*plain, "--option", "queueing=yes", "--option", "readahead=kernel"]
     _, output, _ = ran("simulate", recording, *asked, capsys=capsys)
@@ -381,17 +382,17 @@ def test_simulate_shows_the_queue_and_the_pages_read_ahead(
     assert not {"queue_time_s", "readahead_pages"} & set(json.loads(output))
 
 
-def test_the_format_of_the_examples_says_what_it_is(
+def test_the_format_of_an_early_recorder_says_what_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recording, trace = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst", tmp_path / "phone.parquet"
+    recording, trace = SEEDS / "pgw" / "small", tmp_path / "early.parquet"
     words = "pgw, the layout of an early recorder\n"
     _, output, _ = ran("import", recording, "-o", trace, capsys=capsys)
     assert f"format\t{words}" in output
     _, output, _ = ran("info", trace, capsys=capsys)
     assert f"kind\tswap, imported from {words}" in output
     _, output, _ = ran("list", "formats", capsys=capsys)
-    assert "pgw\tthe layout of an early recorder, as in examples/" in output
+    assert "pgw\tthe layout of an early recorder: swap" in output
 
 
 def test_names_cannot_control_the_terminal(

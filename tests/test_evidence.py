@@ -101,10 +101,10 @@ def test_halves_that_choose_different_sizes_are_unstable(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("example", "verdict"),
     [
-        ("phone-1g-long/phone-1g-long.pgw.zst", "enough"),
+        ("phone-1g-long/phone-1g-long.pgr", "enough"),
         ("kill-1g/kill-1g.blocks.csv.zst", "not swap"),
-        ("phone-1g/phone-1g.pgw.zst", "too short"),
-        ("multiswap-3/multiswap-3.pgw.zst", "unstable"),
+        ("phone-1g/phone-1g.pgr", "too short"),
+        ("multiswap-3/multiswap-3.pgr", "unstable"),
     ],
 )
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_the_examples_have_the_expected_verdicts(example: str, verdict: str) -> 
 
 def test_the_recording_of_the_demo_is_enough() -> None:
     # The verdict of this example is tested above.
-    assert found_by_demo(EXAMPLES)[0].name == "phone-1g-long.pgw.zst"
+    assert found_by_demo(EXAMPLES)[0].name == "phone-1g-long.pgr"
 
 
 @pytest.mark.parametrize("mapping", ["swap", "block"])

@@ -9,7 +9,8 @@ import pytest
 from commands import ran
 
 import pagewise as pw
-from pagewise.fleet import files_of, is_many, spread
+from pagewise.fleet import Fleet, files_of, is_many, outlying, summary
+from pagewise.fleet_figures import best_policies, in_words, unit_of, written
 
 TRACES = 1000
 ODD = "device-0123.csv"
@@ -51,13 +52,23 @@ def test_a_thousand_recordings_have_a_spread(
     result = json.loads(output)
     assert status == 0 and result["schema"] == "pagewise.fleet/1"
     assert (result["traces"], result["unreadable"]) == (TRACES, [])
-    each = [pw.analyze(path)["accesses"] for path in files_of(str(fleet))]
+    each = each_of(fleet)
     found = result["figures"]["accesses"]
     assert (found["min"], found["median"], found["max"]) == (min(each), median(each), max(each))
     assert found["p10"] == np.quantile(each, 0.1) and found["p90"] == np.quantile(each, 0.9)
     assert [outlier["trace"] for outlier in found["outliers"]] == [str(fleet / ODD)]
+    assert [each["figures"]["accesses"] for each in result["recordings"]] == each_of(fleet)
+    (odd,) = (each for each in result["recordings"] if each["trace"] == str(fleet / ODD))
+    assert odd["outlying"]["accesses"] > 100
     status, output, _ = ran("analyze", fleet, capsys=capsys)
-    assert status == 0 and output.startswith("1,000 recordings") and ODD in output
+    assert status == 0 and output.startswith("1,000 recordings\n")
+    unlike = output.partition("unlike the others")[2].splitlines()
+    assert unlike[1].startswith(f"{fleet / ODD}\taccesses ")
+
+
+def each_of(fleet: Path) -> list[int]:
+    """The accesses of each recording, in the order of the files."""
+    return [pw.analyze(path)["accesses"] for path in files_of(str(fleet))]
 
 
 def test_misses_and_info_have_a_spread(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,8 +80,60 @@ def test_misses_and_info_have_a_spread(fleet: Path, capsys: pytest.CaptureFixtur
     ratios = [result["misses"]["lru"]["10"] / result["requests"] for result in counted]
     assert figures["miss_ratio.lru.10"]["median"] == median(ratios)
     assert figures["miss_ratio.fifo.20"]["traces"] == len(ratios) == 90
+    _, output, _ = ran("misses", pattern, *arguments, "--ratio", capsys=capsys)
+    hits = json.loads(output)["figures"]
+    assert hits["hit_ratio.lru.10"]["median"] == pytest.approx(1 - median(ratios))
     _, output, _ = ran("info", pattern, "--json", capsys=capsys)
     assert json.loads(output)["figures"]["events"]["traces"] == 90
+
+
+def test_misses_counts_the_recordings_in_which_a_policy_is_best(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern = f"{fleet}/device-00*.csv"
+    policies = ["lru", "sieve", "opt"]
+    counted = pw.misses(files_of(pattern), policy=policies, frames=10)["traces"]
+    missed = [{name: each["misses"][name]["10"] for name in policies} for each in counted]
+    best = [
+        sum(each[name] <= min(each["lru"], each["sieve"]) for each in missed) for name in policies
+    ]
+    for option in ([], ["--ratio"]):
+        arguments = ["--policy", ",".join(policies), "--frames", "10", *option]
+        _, output, _ = ran("misses", pattern, *arguments, capsys=capsys)
+        assert f"frames\tlru\tsieve\n10\t{best[0]}\t{best[1]}\n" in output
+    assert best[0] + best[1] >= 90 and best[0] < 90
+    _, output, _ = ran("misses", pattern, "--policy", "lru,opt", "--frames", 10, capsys=capsys)
+    assert "misses least" not in output
+
+
+def test_figures_that_are_best_count_ties_for_each_policy() -> None:
+    names = ("miss_ratio.lru.8", "miss_ratio.lru-k:k=2.8", "miss_ratio.opt.8", "pages")
+    rows = [dict(zip(names, row, strict=True)) for row in ((0.5, 0.5, 0.1, 1), (0.5, 0.4, 0.1, 2))]
+    assert best_policies(rows) == {"8": {"lru": 1, "lru-k:k=2": 2}}
+
+
+def test_figures_have_words_and_units() -> None:
+    assert in_words("miss_ratio.lru-k:k=2.1024") == "misses of lru-k:k=2, 1024 frames"
+    assert in_words("hit_ratio.tinylfu:window=1.8") == "hits of tinylfu:window=1, 8 frames"
+    assert in_words("unheard.of") == "unheard.of"
+    # The name has the letters of "ratio", but is none.
+    assert unit_of("duration_s") == "seconds" and written("duration_s", 16.185) == "16.2 s"
+    assert written("miss_ratio.lru.8", 0.25) == "25.0 %" and written("lost", 1000.4) == "1,000"
+
+
+def test_a_sample_says_how_far_it_may_be_off(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern = f"{fleet}/device-00*.csv"
+    status, output, diagnostics = ran("analyze", pattern, "--sample", "20%", capsys=capsys)
+    assert status == 0 and "pages in the sample" in output
+    assert "may be off by" in diagnostics and "--sample 32k" in diagnostics
+    options = ["--policy", "lru", "--frames", "10", "--sample", "32k"]
+    _, output, diagnostics = ran("misses", pattern, *options, capsys=capsys)
+    assert "error of miss ratios, +/-\t0.0 %" in output and "may be off" not in diagnostics
+    status, _, diagnostics = ran("analyze", pattern, "--sample", "0.0001%", capsys=capsys)
+    assert status == 3 and "90 files, such as" in diagnostics
+    assert "has no page in the sample" in diagnostics
 
 
 def test_files_that_cannot_be_read_are_left_out(
@@ -83,12 +146,18 @@ def test_files_that_cannot_be_read_are_left_out(
     result = json.loads(output)
     assert (status, result["traces"]) == (0, 1)
     assert [Path(each["trace"]).name for each in result["unreadable"]] == ["empty.csv", "note.bin"]
-    assert "left out" in diagnostics
+    assert f"left out {tmp_path / 'empty.csv'}: has no accesses" in diagnostics
+    assert f"left out {tmp_path / 'note.bin'}: " in diagnostics
+    (tmp_path / "also-empty.csv").write_text("time,id\n")
+    _, output, diagnostics = ran("analyze", tmp_path, capsys=capsys)
+    assert output.startswith("1 recording, 3 files left out\n")
+    assert f"left out 2 files, such as {tmp_path / 'also-empty.csv'}: has no acc" in diagnostics
+    (tmp_path / "also-empty.csv").unlink()
     (tmp_path / "good.csv").unlink()
     status, _, diagnostics = ran("analyze", tmp_path, capsys=capsys)
     assert status == 3 and "none of the files" in diagnostics
     status, _, diagnostics = ran("analyze", f"{tmp_path}/no-*", capsys=capsys)
-    assert status == 3 and "no file there" in diagnostics
+    assert status == 3 and "no file found" in diagnostics
 
 
 def test_a_mistake_in_the_request_is_an_error(
@@ -99,7 +168,67 @@ def test_a_mistake_in_the_request_is_an_error(
     assert status == 2 and "lifo" in diagnostics
 
 
+def of_values(*values: float) -> Fleet:
+    """The spread of a figure that recordings a, b, c and so on have."""
+    names = "abcdefghijklmnopqrstuvwxyz"[: len(values)]
+    figures = dict(zip(names, values, strict=True))
+    return summary("analyze", names, lambda name: {"events": figures[name]})
+
+
+def test_the_score_is_the_distance_in_median_distances() -> None:
+    found = of_values(10, 11, 12, 13, 100)
+    # The median is 12, and the median distance 1.
+    assert found["recordings"][-1]["outlying"] == {"events": pytest.approx(0.6745 * 88)}
+    assert found["figures"]["events"]["outliers"] == [{"trace": "e", "value": 100}]
+    assert [each["trace"] for each in outlying(found["recordings"])] == ["e"]
+    below = of_values(-100, 11, 12, 13, 14)["recordings"][0]["outlying"]
+    assert below == {"events": pytest.approx(0.6745 * -112)}
+
+
+def test_one_that_differs_from_equal_values_is_an_outlier() -> None:
+    # The mean distance is 8/10, so the score is 0.7979 * 8 / 0.8.
+    found = of_values(*[1] * 9, 9)
+    assert found["recordings"][-1]["outlying"] == {"events": pytest.approx(7.979)}
+    assert found["figures"]["events"]["outliers_count"] == 1
+
+
 def test_equal_values_have_no_outliers() -> None:
-    found = spread([(1.0, "a"), (1.0, "b"), (1.0, "c"), (9.0, "d")])
-    assert found["outliers"] == [] and found["median"] == 1
-    assert spread([(4.0, "a")])["p90"] == 4
+    for values in ((1, 1, 1, 9), (1, 1, 1), (4,)):
+        found = of_values(*values)
+        assert outlying(found["recordings"]) == []
+        assert found["figures"]["events"]["outliers"] == []
+    assert of_values(1, 1, 1, 9)["figures"]["events"]["median"] == 1
+    assert of_values(4)["figures"]["events"]["p90"] == 4
+
+
+def test_a_report_of_a_folder_is_written_beside_the_answer(
+    fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pattern, page = f"{fleet}/device-01*.csv", tmp_path / "fleet.html"
+    status, output, diagnostics = ran("analyze", pattern, "--report", page, capsys=capsys)
+    assert (status, output.splitlines()[0]) == (0, "90 recordings")
+    assert str(page) in diagnostics and ODD in page.read_text()
+    status, _, diagnostics = ran("analyze", pattern, "--report", page, capsys=capsys)
+    assert status == 2 and "--force replaces it" in diagnostics
+    status, _, _ = ran("info", pattern, "--report", page, "--force", capsys=capsys)
+    assert status == 0 and "lost records" in page.read_text()
+
+
+@pytest.mark.parametrize("command", ["info", "analyze", "misses"])
+def test_a_report_is_refused_for_one_recording_and_in_place_of_one(
+    command: str, fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--policy", "lru", "--frames", "1"] if command == "misses" else []
+    path = tmp_path / "one.csv"
+    path.write_bytes((fleet / "device-0001.csv").read_bytes())
+    page = tmp_path / "page.html"
+    status, _, diagnostics = ran(command, path, "--report", page, *more, capsys=capsys)
+    assert status == 2 and f"pagewise report {path} -o {page}" in diagnostics
+    for target in (path, fleet):
+        status, _, diagnostics = ran(command, target, "--force", *more, capsys=capsys)
+        assert status == 2 and "--force needs --report" in diagnostics
+    before = path.read_bytes()
+    options = ["--report", path, "--force"]
+    status, _, diagnostics = ran(command, tmp_path, *options, *more, capsys=capsys)
+    assert status == 2 and "is also an input" in diagnostics
+    assert path.read_bytes() == before and not page.exists()

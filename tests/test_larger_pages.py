@@ -12,7 +12,7 @@ from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.larger_pages import parse_page_size
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "phone-2g" / "phone-2g.pgw.zst"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "phone-2g" / "phone-2g.pgr"
 DEVICES = {"fast": "zram-lz4", "slow": "ufs-3.1"}
 
 

@@ -218,7 +218,7 @@ PROSE = {
     "advise": "advise swap BRIEF --fast zram-lz4 --slow ufs-3.1",
     "block trace": "advise swap BLOCKS --fast zram-lz4 --slow ufs-3.1",
     "replay-kills": "replay-kills examples/kills/grow.pgr --policy minfree",
-    "error": "simulate examples/phone-2g/phone-2g.pgw.zst --architecture hierarchical "
+    "error": "simulate examples/phone-2g/phone-2g.pgr --architecture hierarchical "
     "--fast-tier 64MiB --fast 4/5us --slow no-device-of-this-name",
     "info": "info examples/kills/grow.pgr",
 }
@@ -254,7 +254,7 @@ def test_prose_wraps_at_the_width_and_loses_no_word(
 
 TABLES = {
     "devices": (2, "devices"),
-    "processes": (1, "analyze examples/phone-1g/phone-1g.pgw.zst --by process"),
+    "processes": (1, "analyze examples/phone-1g/phone-1g.pgr --by process"),
     "misses": (1, "misses STEADY --policy lru,lru-k:k=3,s3-fifo,arc,lirs --frames 16MiB,1GiB"),
     "advice": (1, SWAP),
 }

@@ -85,7 +85,7 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
 def test_processes_of_a_cut_recording_have_the_names_of_applications(tmp_path: Path) -> None:
     start_ns = 7 * SECOND
     folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
-    (folder / "run.pgw.zst").write_bytes(cut(start_ns))
+    (folder / "run.pgr").write_bytes(cut(start_ns))
     a, b, _ = predict.predictions(read_run(folder), tmp_path)
     assert (a.pages, a.recall, a.adjacency, b.recall) == (4, 0.5, 0.75, 0)
 

@@ -22,7 +22,7 @@ pytestmark = [
 
 WIDE, PHONE = 1440, 360
 ROOT = Path(__file__).parents[1]
-SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
+SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgr --fast zram-lz4 --slow ufs-3.1"
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def test_accesses_to_files_count_only_in_swap_and_files(tmp_path: Path) -> None:
 
 
 def test_without_files_the_skew_equals_that_of_analyze() -> None:
-    trace = pw.read(EXAMPLES / "phone-2g" / "phone-2g.pgw.zst")
+    trace = pw.read(EXAMPLES / "phone-2g" / "phone-2g.pgr")
     found, expected = of_pages(trace), pw.analyze(trace)
     assert list(found) == ["swap"]
     for name, value in found["swap"].items():

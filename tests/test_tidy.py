@@ -642,7 +642,7 @@ CATALOGS = {
 }
 
 
-# The layout of the recordings in examples/; nothing writes it, so no page explains it.
+# The layout of an early recorder; nothing writes it any more, so no page explains it.
 NAMED_NOWHERE = {"pgw"}
 
 

@@ -75,7 +75,7 @@ def test_launches_of_an_app_that_overlap_have_threads_of_their_own() -> None:
     assert [event["tid"] for event in events] == [1, 2, 1, 3]
 
 
-def test_a_timeline_replaces_no_file_unasked(tmp_path: Path) -> None:
+def test_a_timeline_replaces_a_file_only_with_force(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text("mine")
     done = run("kills", PHONE, "--timeline", path)

@@ -102,7 +102,7 @@ def test_the_walked_format_compiles(tree: Path) -> None:
 
 
 DEVICE_PAGE = "writing-a-device.md"
-TRACE = ROOT / "examples/phone-1g-long/phone-1g-long.pgw.zst"
+TRACE = ROOT / "examples/phone-1g-long/phone-1g-long.pgr"
 """The recording of the first tutorial."""
 
 

@@ -45,19 +45,21 @@ study() {
 
 state > "$out/before.txt"
 trap 'compared; exit 130' INT TERM
-step $python bench/swapd.py faults idle kills
+step $python bench/swapd.py faults idle kills --kills 60
 step $python bench/swapd_vm.py --rounds 1
 step $python bench/compressed.py "$out/compressed" --repeats 1
 step $python bench/tiers.py "$out/policies"
 step $python bench/tiers.py "$out/sizes" --policy nvm-cache --policy kill \
     --fast 64MiB --fast 256MiB --fast 2GiB --repeats 1
 step $python bench/tiers.py "$out/emmc" --plan multiswap-1 $emmc --repeats 1
-step $python bench/relaunch.py "$out/prefetch"
+step $python bench/relaunch.py "$out/prefetch" --order address --order use
 step $python bench/relaunch.py "$out/prefetch-emmc" $emmc --repeats 2
 study policies multiswap multiswap --live "$out"/policies/*-[0-9]
 study emmc multiswap-emmc multiswap --live "$out"/emmc/*-[0-9]
 study sizes nvm-cache nvm-cache --live "$out"/sizes/*-[0-9]
-study prefetch relaunch relaunch "$out"/prefetch/*-[0-9]
+for order in address use; do
+    study "prefetch-$order" "relaunch-$order" relaunch "$out"/prefetch/without-[0-9] "$out"/prefetch/with-"$order"-[0-9]
+done
 study prefetch-emmc relaunch-emmc relaunch "$out"/prefetch-emmc/*-[0-9]
 
 if [ -s "$missed" ]; then

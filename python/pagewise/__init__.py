@@ -4,7 +4,7 @@ The names and options are those of the command line::
 
     import pagewise as pw
 
-    trace = pw.read("examples/phone-1g-long/phone-1g-long.pgw.zst")
+    trace = pw.read("examples/phone-1g-long/phone-1g-long.pgr")
     print(pw.analyze(trace)["single_access"])
     print(pw.misses(trace, policy=["lru", "s3-fifo"], frames=["64MiB"])["misses"])
 

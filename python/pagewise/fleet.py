@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from glob import glob, has_magic
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 from typing import TypedDict
 
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+from pagewise.fleet_figures import Figures
 from pagewise.ranges import Count
-from pagewise.types import Analysis, Events, Misses
 
 OUTLIER_SCORE = 3.5
 """Values with a greater modified z-score are outliers (Iglewicz and Hoaglin, How to Detect and
 Handle Outliers, 1993)."""
 NORMAL_QUARTILE = 0.6745
 """The median distance of a normal distribution from its mean, in standard deviations."""
+NORMAL_DISTANCE = 0.7979
+"""The mean distance of a normal distribution from its mean, in standard deviations: the square root
+of 2 / pi."""
 OUTLIERS_MAX = 10
 """How many outliers a figure lists, the farthest first."""
-
-Figures = Mapping[str, float]
-"""Figures of one recording by name."""
 
 
 class Outlier(TypedDict):
@@ -54,6 +54,18 @@ class Spread(TypedDict):
     """Number of outliers, also of those that are not listed."""
 
 
+class FleetTrace(TypedDict):
+    """The figures of one recording among many."""
+
+    trace: str
+    """The path of the recording."""
+    figures: dict[str, float]
+    """The figures of the recording."""
+    outlying: dict[str, float]
+    """The modified z-scores above 3.5 or below -3.5, by figure: how far the recording is from the
+    median, in standard deviations."""
+
+
 class Unreadable(TypedDict):
     """A file without figures."""
 
@@ -74,6 +86,8 @@ class Fleet(TypedDict):
     """Number of recordings that were read."""
     figures: dict[str, Spread]
     """The spread of each figure. Shares are fractions, times in seconds."""
+    recordings: list[FleetTrace]
+    """Every recording that was read, in the order of the paths."""
     unreadable: list[Unreadable]
     """The files that could not be read."""
 
@@ -95,7 +109,9 @@ def files_of(path: str) -> list[str]:
         found = glob(path, recursive=True)
     files = sorted(each for each in found if os.path.isfile(each))
     if not files:
-        raise UnreadableInput(f"{path}: no file there", path=path, hint="give a folder or pattern")
+        raise UnreadableInput(
+            f"{path}: no file found", path=path, hint="give a folder of recordings or a pattern"
+        )
     return files
 
 
@@ -107,102 +123,74 @@ def _literal(path: str) -> str:
 def summary(command: str, paths: Iterable[str], figures_of: Callable[[str], Figures]) -> Fleet:
     """The figures of each recording, and their spread. A recording that fails is listed with its
     error; a mistake in the request, which fails on all of them, is raised."""
-    values: dict[str, list[tuple[float, str]]] = {}
+    recordings: list[FleetTrace] = []
     unreadable: list[Unreadable] = []
-    count = 0
     mistake: UsageError | None = None
     for path in paths:
         try:
-            figures = figures_of(path)
+            figures = dict(figures_of(path))
         except PagewiseError as error:
             unreadable.append({"trace": path, "error": str(error)})
             mistake = mistake or (error if isinstance(error, UsageError) else None)
             continue
-        count += 1
-        for name, value in figures.items():
-            values.setdefault(name, []).append((value, path))
-    if not count and mistake:
+        recordings.append({"trace": path, "figures": figures, "outlying": {}})
+    if not recordings and mistake:
         raise mistake
+    names = dict.fromkeys(name for each in recordings for name in each["figures"])
     return {
         "schema": "pagewise.fleet/1",
         "command": command,
-        "traces": count,
-        "figures": {name: spread(found) for name, found in values.items()},
+        "traces": len(recordings),
+        "figures": {name: spread(name, recordings) for name in names},
+        "recordings": recordings,
         "unreadable": unreadable,
     }
 
 
-def spread(found: Sequence[tuple[float, str]]) -> Spread:
-    """How the values are spread; each comes with its recording."""
-    values = sorted(value for value, _ in found)
+def spread(name: str, recordings: Iterable[FleetTrace]) -> Spread:
+    """How a figure is spread over the recordings that have it; notes in those that are outliers
+    how far they are."""
+    found = [each for each in recordings if name in each["figures"]]
+    values = [each["figures"][name] for each in found]
+    outliers = []
+    for each, score in zip(found, scores(values), strict=True):
+        if abs(score) > OUTLIER_SCORE:
+            each["outlying"][name] = score
+            outliers.append(each)
+    outliers.sort(key=lambda each: (-abs(each["outlying"][name]), each["trace"]))
     tenths = quantiles(values, n=10, method="inclusive") if len(values) > 1 else values * 9
-    outliers = outliers_of(found)
     return {
         "traces": len(values),
-        "min": values[0],
+        "min": min(values),
         "p10": tenths[0],
         "median": median(values),
         "p90": tenths[8],
-        "max": values[-1],
-        "outliers": outliers[:OUTLIERS_MAX],
+        "max": max(values),
+        "outliers": [
+            {"trace": each["trace"], "value": each["figures"][name]}
+            for each in outliers[:OUTLIERS_MAX]
+        ],
         "outliers_count": len(outliers),
     }
 
 
-def outliers_of(found: Sequence[tuple[float, str]]) -> list[Outlier]:
-    """The values with a modified z-score above the limit, the farthest first. None if more than
-    half of the values are equal, since the score then has no scale."""
-    middle = median(value for value, _ in found)
-    scale = median(abs(value - middle) for value, _ in found)
-    far = sorted((-abs(value - middle), trace, value) for value, trace in found)
-    return [
-        {"trace": trace, "value": value}
-        for distance, trace, value in far
-        if scale > 0 and NORMAL_QUARTILE * -distance / scale > OUTLIER_SCORE
-    ]
+def scores(values: Sequence[float]) -> list[float]:
+    """The modified z-score of each value: its distance from the median in standard deviations,
+    which the median distance gives. If more than half of the values are equal, that is 0, and the
+    mean distance takes its place; if all are equal, all scores are 0."""
+    middle = median(values)
+    distances = [abs(value - middle) for value in values]
+    deviation = median(distances) / NORMAL_QUARTILE or fmean(distances) / NORMAL_DISTANCE
+    return [(value - middle) / deviation if deviation else 0.0 for value in values]
 
 
-def figures_of_analysis(result: Analysis) -> dict[str, float]:
-    """The figures of an analysis that recordings are compared by."""
-    if not result["accesses"]:
-        raise UnreadableInput("has no accesses", path=result["trace"])
-    figures: dict[str, float] = {
-        "accesses": result["accesses"],
-        "pages": result["pages"],
-        "write_share": result["writes"] / result["accesses"],
-        "top_share.0.1": result["top_share"]["0.1"],
-        "pages_for_80_percent": result["pages_for_80_percent"],
-        "single_access.pages": result["single_access"]["pages"],
-        "reaccess_share": result["reaccess_share"],
-    }
-    if swap := result.get("swap"):
-        figures["swap.pages_in_swap_max"] = swap["pages_in_swap_max"]
-        figures["swap.never_returned.pages"] = swap["never_returned"]["pages"]
-    return figures
+def outlying(recordings: Iterable[FleetTrace]) -> list[FleetTrace]:
+    """The recordings that are outliers in any figure, the farthest from a median first."""
+    found = [each for each in recordings if each["outlying"]]
+    return sorted(found, key=lambda each: (-farthest(each), each["trace"]))
 
 
-def figures_of_misses(result: Misses) -> dict[str, float]:
-    """Requests and pages, and the miss ratio of each policy with each number of frames."""
-    if not result["requests"]:
-        raise UnreadableInput("has no accesses", path=result["trace"])
-    return {"requests": result["requests"], "pages": result["pages"]} | {
-        f"miss_ratio.{policy}.{frames}": count / result["requests"]
-        for policy, counts in result["misses"].items()
-        for frames, count in counts.items()
-    }
-
-
-def figures_of_info(result: Events) -> dict[str, float]:
-    """How much a recording holds and lost."""
-    header = result["header"]
-    figures: dict[str, float] = {
-        "events": header["events"],
-        "accesses": result["accesses"],
-        "processes": len(header["processes"]),
-        "lost": result["lost"],
-    }
-    if header["pages"] is not None:
-        figures["pages"] = header["pages"]
-    if result["duration_s"] is not None:
-        figures["duration_s"] = result["duration_s"]
-    return figures
+def farthest(recording: FleetTrace) -> float:
+    """The greatest distance of a recording from a median, in standard deviations; 0 if it is no
+    outlier."""
+    return max((abs(score) for score in recording["outlying"].values()), default=0.0)

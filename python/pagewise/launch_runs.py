@@ -1,8 +1,8 @@
 """A run of the launch lab: what was planned, how each visit went, and where its recording lies.
 
 A run folder holds run.toml and visits.parquet; a recorded one processes.parquet and recording.pgr
-too. As it ships, NAME.pgw.zst has its swap events, whose processes are named after their
-applications, and NAME.blocks.csv.zst its block requests.
+too. As it ships, NAME.pgr may have its swap events, whose processes are named after their
+applications, and NAME.blocks.csv.zst its block requests; NAME is that of the folder.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pagewise.units import LIMIT, parse_size
 Row = TypeVar("Row")
 
 RECORDING = "recording.pgr"
-CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
-"""What stands for the recording as a run ships, by what it is read as."""
+CUTS = {"swap": ".pgr", "block": ".blocks.csv.zst"}
+"""Endings of what stands for the recording as a run ships, by what it is read as."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ class LaunchRun:
     def recording_path(self, as_: str) -> Path | None:
         """The recording of the run, or its cut; None where nothing was recorded."""
         whole = self.folder / RECORDING
-        return whole if whole.is_file() else next(iter(sorted(self.folder.glob(CUTS[as_]))), None)
+        cut = self.folder / f"{self.folder.resolve().name}{CUTS[as_]}"
+        return next((path for path in (whole, cut) if path.is_file()), None)
 
     def recording(
         self, output: Path, as_: str = "swap", progress: Progress | None = None

@@ -1,7 +1,8 @@
 """Launches, kills and pressure of a system trace as a file for ui.perfetto.dev.
 
 The layout is the Trace Event Format that Chrome and Perfetto open (a JSON object with
-``traceEvents``). Times are those of the trace's own clock, so that both can be compared.
+``traceEvents``). Times are those of the trace's own clock, so that the file can be compared with
+the trace.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def timeline(launches: TraceLaunches, kills: TraceKills, pressure: TracePressure
 
 
 def slice_event(name: str, start_s: float, duration_s: float, values: Event) -> Event:
-    """Something that lasts."""
+    """An event with a duration."""
     known = {key: value for key, value in values.items() if value is not None}
     return {"ph": "X", "name": name, "ts": start_s * US, "dur": duration_s * US, "args": known}
 

@@ -106,7 +106,7 @@ def study(
     allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_comparable(folders, {"prefetch"}, allow_invalid=allow_invalid)
+    runs = read_comparable(folders, {"prefetch", "prefetch_order"}, allow_invalid=allow_invalid)
     sides = {False: [], True: []}  # type: dict[bool, list[LaunchRun]]
     for run in runs:
         sides[bool(run.plan.get("prefetch"))].append(run)

@@ -51,7 +51,7 @@ def recording(folder: Path, name: str, output: Path) -> Workload:
 
 def recording_file(folder: Path, name: str) -> Path:
     """The file of a recording that ships, or of a run that was recorded."""
-    path = folder / name / f"{name}.pgw.zst"
+    path = folder / name / f"{name}.pgr"
     whole = folder / name / RECORDING
     if path.is_file() or not whole.is_file():
         if not path.is_file():
@@ -69,7 +69,7 @@ def recorded_names(folder: Path, shipped: Sequence[str]) -> list[str]:
         path.parent.name
         for path in sorted(folder.glob("*/run.toml"))
         if (path.parent / RECORDING).is_file()
-        or (path.parent / f"{path.parent.name}.pgw.zst").is_file()
+        or (path.parent / f"{path.parent.name}.pgr").is_file()
     ]
     if not names:
         raise UsageError(

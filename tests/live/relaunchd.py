@@ -26,7 +26,8 @@ SWAP_FLAG_PREFER = 0x8000
 FREEZERS = {1: Path("/sys/fs/cgroup/freezer"), 2: Path("/sys/fs/cgroup/unified")}
 
 # Holds pages of random bytes. A line `A B STEP` on its input reads every STEP-th page from A to B,
-# and it answers with the sum of their words. `exec` replaces the program by itself, `maps N` makes
+# and it answers with the sum of their words; `order A B C` reads blocks of 64 pages in this order.
+# `exec` replaces the program by itself, `maps N` makes
 # N mappings of a page, each with a page between.
 PROGRAM = """
 import ctypes, mmap, os, random, sys
@@ -52,6 +53,12 @@ for line in sys.stdin:
             libc.mprotect(ctypes.c_void_p(start + 4096), 4096, 0)
             more.append(start)
         print("mapped", len(more), flush=True)
+        continue
+    if words[0] == "order":
+        for block in map(int, words[1:]):
+            for page in range(block * 64, block * 64 + 64):
+                memory[page * 4096]
+        print("ordered", flush=True)
         continue
     first, end, step = map(int, words)
     words = (memory[page * 4096 : page * 4096 + 8] for page in range(first, end, step))
@@ -99,6 +106,11 @@ class Application:
         """Has it read pages, and returns the sum of what they hold."""
         self.tell(f"{first} {end} {step}")
         return self.answer()
+
+    def visit_in_order(self, blocks: list[int]) -> None:
+        """Has it read blocks of 64 pages, one after another."""
+        self.tell(" ".join(map(str, ["order", *blocks])))
+        assert self.answer() == "ordered"
 
     def anonymous(self) -> tuple[set[int], set[int]]:
         """The anonymous pages in swap, and the mapped ones, by the page map."""
@@ -174,7 +186,14 @@ class Application:
 class Relaunchd:
     """A running relaunchd and its log. At the end of the ``with`` block it is stopped."""
 
-    def __init__(self, folder: Path, applications: dict[str, Path], more: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        applications: dict[str, Path],
+        more: str = "",
+        through: tuple[str, ...] = (),
+    ) -> None:
+        self.through = through
         self.socket = folder / "control.sock"
         self.statistics = folder / "statistics.sock"
         self.metrics = folder / "metrics.sock"
@@ -191,7 +210,7 @@ class Relaunchd:
 
     def __enter__(self) -> "Relaunchd":
         self.process = subprocess.Popen(
-            [AGENT, "relaunchd", "--config", self.settings, "--json"],
+            [*self.through, AGENT, "relaunchd", "--config", self.settings, "--json"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -6,6 +6,7 @@ Needs root, zram and memory cgroups; a skipped test says what is missing.
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,10 @@ import pytest
 from agent import AGENT, is_free, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 from waiting import line_of
-from zram_area import anonymous_ranges, page_out, zram_area
+from zram_area import ZramArea, anonymous_ranges, page_out, zram_area
+
+from pagewise.advice.zram import advise_zram
+from pagewise.advice.zram_settings import NUMBER_FILE
 
 CHECKS = ("zram", "memory-cgroup", "process-madvise")
 pytestmark = pytest.mark.skipif(refusal(*CHECKS) is not None, reason=str(refusal(*CHECKS)))
@@ -98,6 +102,37 @@ def test_the_forecast_is_what_a_zram_swap_area_holds(kind: str, by: str) -> None
     assert counts["compr_data_size"] == pytest.approx(stored * found["bytes_per_page"], rel=0.05)
     pool = stored * found["pool_bytes_per_page"] + found["pool_bytes_free"]
     assert counts["mem_used_total"] == pytest.approx(pool, rel=0.05)
+
+
+def test_the_pasted_settings_hold_what_the_advice_says_to_check(tmp_path: Path) -> None:
+    if not is_free():
+        pytest.skip("a launch runs on this machine, and a swap area would change it")
+    if Path(NUMBER_FILE).exists():
+        pytest.skip(f"{NUMBER_FILE} is of a device that somebody pasted")
+    before = zram_devices()
+    sample = tmp_path / "pages.json"
+    with program("objects") as started:
+        forecast = pages("--pid", str(started.pid))
+        sample.write_text(json.dumps(forecast))
+        advice = advise_zram(str(sample), memory="1GiB")
+        (share,) = re.findall(r"near ([\d.]+) % of DATA", " ".join(advice["notes"]))
+        setting = advice["settings"][0]
+        subprocess.run(["sh", "-ec", setting["apply"]], check=True, timeout=HANGS_AFTER_S)
+        try:
+            area = ZramArea(int(Path(NUMBER_FILE).read_text()))
+            page_out(started.pid, anonymous_ranges(started.pid))
+            counts = area.counts()
+            started.kill()
+            started.wait(timeout=HANGS_AFTER_S)
+        finally:
+            subprocess.run(["sh", "-ec", setting["undo"]], check=True, timeout=HANGS_AFTER_S)
+    assert zram_devices() == before and not Path(NUMBER_FILE).exists()
+    assert counts["mem_limit"] == advice["limit_bytes"]
+    assert counts["orig_data_size"] > 30 * MIB
+    # Zspages that are not full matter in a small area.
+    free = forecast["total"]["algorithms"][advice["algorithm"]]["pool_bytes_free"]
+    stored = counts["orig_data_size"] - counts["same_pages"] * PAGE_BYTES
+    assert counts["mem_used_total"] == pytest.approx(stored * float(share) / 100 + free, rel=0.08)
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_within_its_error_of_another() -> None:

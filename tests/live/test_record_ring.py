@@ -24,7 +24,7 @@ import pagewise as pw
 REFUSAL = refusal("record --kills")
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
-# A program of this name grows until the kernel kills it, after it has held still for a while.
+# A program of this name waits for a while, and then grows until the kernel kills it.
 GROWS = """
 import sys, time
 open("/proc/self/comm", "w").write("grows")
@@ -114,7 +114,7 @@ def test_a_kill_in_a_group_is_kept_with_what_came_before(tmp_path: Path) -> None
     result = pw.replay_kills(path, policy="largest")
     recorded = {kill["process"]: kill for kill in result["recorded"]}
     assert recorded[grows.pid]["has_moment"]
-    # The program is alive in moments before the kill, so the way to it is in the file.
+    # The program is alive in moments before the kill, so the file has what led to it.
     assert kept["before_s"] * 5 <= result["moments"] * 2
     found = info(path)
     assert found["events"]["oom_kill"] == 1

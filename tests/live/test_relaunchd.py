@@ -6,6 +6,9 @@ test says what is missing.
 
 import json
 import os
+import random
+import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -327,6 +330,140 @@ def test_a_dry_run_only_learns(notes: Application, tmp_path: Path) -> None:
         assert notes.major_faults() > faults
         row = counted(daemon, "notes")
         assert (row["cold_pages"], row["paged_out_pages"]) == (0, 0)
+
+
+# relaunchd distinguishes the places of blocks of this many pages, and reads places within a stride
+# of each other by address.
+BLOCK, STRIDE = 64, 256
+LENIENT = 128
+
+
+class Reads:
+    """The ranges that relaunchd reads, in order, by its system calls."""
+
+    def __init__(self, daemon: Relaunchd, folder: Path) -> None:
+        if shutil.which("strace") is None:
+            pytest.skip("no strace, which shows in which order pages are read")
+        self.log = folder / "strace.log"
+        command = ["strace", "-f", "-v", "-e", "trace=process_madvise", "-e", "abbrev=none"]
+        self.process = subprocess.Popen(
+            [*command, "-o", self.log, "-p", str(daemon.process.pid)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        assert "attached" in self.process.stderr.readline()
+
+    def ended(self) -> list[range]:
+        self.process.send_signal(signal.SIGINT)
+        self.process.communicate(timeout=HANGS_AFTER_S)
+        lines = [line for line in self.log.read_text().splitlines() if "MADV_WILLNEED" in line]
+        found = []
+        for start, length in re.findall(r"iov_base=(0x\w+), iov_len=(\d+)", "".join(lines)):
+            first = int(start, 16) // 4096
+            found.append(range(first, first + int(length) // 4096))
+        return found
+
+
+def used_in_order(notes: Application, daemon: Relaunchd, blocks: list[int]) -> None:
+    """Lets relaunchd learn from a visit that uses blocks in this order; then all are in swap."""
+    daemon.do("freeze", "notes")
+    notes.page_out()
+    daemon.do("thaw", "notes")
+    notes.visit_in_order(blocks)
+    daemon.do("freeze", "notes")
+    learned(daemon, 2)
+    notes.page_out()
+
+
+def shuffled(notes: Application) -> list[int]:
+    return random.Random(7).sample(range(notes.pages // BLOCK), notes.pages // BLOCK)
+
+
+def test_pages_are_read_in_the_order_in_which_a_visit_used_them(
+    notes: Application, tmp_path: Path
+) -> None:
+    settings = ONLY_PREFETCH + "order = 'use'\n"
+    with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
+        start = daemon.events("start")[0]
+        if start["order"] != "use":
+            pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
+        blocks = shuffled(notes)
+        used_in_order(notes, daemon, blocks)
+        frozen = daemon.events("frozen")[1]
+        assert int(frozen["ordered_pages"]) >= 0.99 * PAGES and "lost_faults" not in frozen
+        reads = Reads(daemon, tmp_path)
+        answer = daemon.do("thaw", "notes")
+        assert int(str(answer["prefetched_pages"])) >= PAGES
+        ranges = reads.ended()
+        # The place of each block of relaunchd: the pages that the visit used before it.
+        places: dict[int, int] = {}
+        uses = (notes.address + block * BLOCK + page for block in blocks for page in range(BLOCK))
+        for place, page in enumerate(uses):
+            places.setdefault(page // BLOCK, place)
+        read = dict.fromkeys(page // BLOCK for pages in ranges for page in pages)
+        order = [places[block] for block in read if block in places]
+        assert len(order) == len(places)
+        # What the program uses beside these pages moves places a little.
+        latest = 0
+        for place in order:
+            assert place >= latest - STRIDE - LENIENT, order
+            latest = max(latest, place)
+        assert order != [places[block] for block in sorted(places)]
+        assert int(daemon.events("thawed")[1]["ranges"]) == len(ranges) <= 3 * len(blocks)
+        row = counted(daemon, "notes")
+        assert row["prefetched_ranges"] == len(ranges)
+
+
+def test_with_little_memory_the_pages_used_first_are_read(
+    notes: Application, tmp_path: Path
+) -> None:
+    settings = ONLY_PREFETCH + "order = 'use'\nprefetch_max = '32MiB'\n"
+    with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
+        if daemon.events("start")[0]["order"] != "use":
+            pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
+        blocks = shuffled(notes)
+        used_in_order(notes, daemon, blocks)
+        assert daemon.do("thaw", "notes")["prefetched_pages"] == 32 * MIB // 4096
+        before = notes.major_faults()
+        notes.visit_in_order(blocks[: len(blocks) * 3 // 8])
+        first = notes.major_faults() - before
+        notes.visit_in_order(blocks[len(blocks) * 5 // 8 :])
+        last = notes.major_faults() - before - first
+        assert first * 4 < last, (first, last)
+
+
+@pytest.mark.parametrize("why", ["settings", "refused"])
+def test_without_the_order_of_use_pages_are_read_by_address(
+    notes: Application, tmp_path: Path, why: str
+) -> None:
+    settings = ONLY_PREFETCH + ("order = 'use'\n" if why == "refused" else "")
+    through = without_events() if why == "refused" else ()
+    with Relaunchd(tmp_path, {"notes": notes.freezer}, settings, through) as daemon:
+        assert daemon.events("start")[0]["order"] == "address"
+        report = json.loads(asked(daemon.statistics))
+        assert report["order"] == "address" and "order_source" not in report
+        assert ("order_refused" in report) == (why == "refused")
+        refused = [line for line in daemon.lines if "the order of use: pages are read" in line]
+        assert len(refused) == (1 if why == "refused" else 0), daemon.lines
+        used_in_order(notes, daemon, shuffled(notes))
+        assert daemon.events("frozen")[1]["ordered_pages"] == "0"
+        reads = Reads(daemon, tmp_path)
+        assert int(str(daemon.do("thaw", "notes")["prefetched_pages"])) >= PAGES
+        ranges = reads.ended()
+        assert ranges == sorted(ranges, key=lambda read: read.start)
+        assert len(ranges) == int(daemon.events("thawed")[1]["ranges"])
+
+
+def without_events() -> tuple[str, ...]:
+    """A command that runs another one with neither BPF nor tracefs."""
+    if shutil.which("setpriv") is None or shutil.which("unshare") is None:
+        pytest.skip("no setpriv and unshare (util-linux), which take BPF and tracefs away")
+    script = (
+        "mount -t tmpfs none /sys/kernel && "
+        'exec setpriv --bounding-set -bpf,-perfmon,-sys_admin "$@"'
+    )
+    return ("unshare", "--mount", "sh", "-c", script, "sh")
 
 
 def test_two_relaunchds_at_once_are_refused(notes: Application, tmp_path: Path) -> None:

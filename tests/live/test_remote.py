@@ -129,6 +129,29 @@ def test_a_recording_comes_back(environment: dict[str, str], tmp_path: Path) -> 
     assert again.returncode == 7 and "copying" not in again.stderr, again.stderr
 
 
+def test_sampled_pages_come_back_as_a_file_that_advise_zram_reads(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    done = remote(
+        environment,
+        *("--folder", tmp_path / "there", "--agent", AGENT, "board"),
+        *("pages", "--pid", str(os.getpid()), "--algorithms", "lz4", "--by", "library", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    sample = tmp_path / "pages.json"
+    sample.write_text(done.stdout)
+    advice = subprocess.run(
+        [PAGEWISE, "advise", "zram", sample, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=HUNG_S,
+    )
+    assert advice.returncode in (0, 1), advice.stderr
+    found = json.loads(advice.stdout)
+    assert found["evidence"]["pages_sampled"] > 1000
+    assert [each["algorithm"] for each in found["candidates"]] == ["lz4"]
+
+
 def test_an_interrupt_brings_the_recording_back(
     environment: dict[str, str], tmp_path: Path
 ) -> None:

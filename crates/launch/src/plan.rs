@@ -59,6 +59,9 @@ pub struct Plan {
     /// Whether relaunchd freezes and thaws the applications, and prefetches what a visit is expected to use.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefetch: bool,
+    /// The order in which relaunchd reads pages; None for its default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch_order: Option<relaunch::Order>,
     /// The storage that files are read from; None for the machine's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use linux::groups::Layout;
 use linux::process;
-use relaunch::{Answer, Request, ask};
+use relaunch::{Answer, Order, Request, ask};
 use serde::Serialize;
 
 use crate::Error;
@@ -34,6 +34,8 @@ pub(crate) struct Relaunchd {
 
 #[derive(Serialize)]
 struct Settings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Order>,
     app: Vec<App>,
     sockets: Sockets,
 }
@@ -53,7 +55,8 @@ impl Settings {
     fn of(plan: &Plan, layout: &dyn Layout) -> Settings {
         let app = |name: &String| App { name: name.clone(), cgroup: layout.programs().join(name) };
         let app = plan.applications.keys().map(app).collect();
-        Settings { app, sockets: Sockets { control: PathBuf::from(CONTROL) } }
+        let order = plan.prefetch_order;
+        Settings { order, app, sockets: Sockets { control: PathBuf::from(CONTROL) } }
     }
 }
 
@@ -145,7 +148,7 @@ mod tests {
     fn relaunchd_watches_the_group_of_each_application() {
         let plan: Plan = toml::from_str(
             "name = 'a'\norder = ['notes']\nmode = 'swap-file'\nbudget = '1GiB'\nswap_size = '2GiB'\n\
-             prefetch = true\n[applications.notes]\ncommand = ['cat']\ninterface = 'line'\n",
+             prefetch = true\nprefetch_order = 'use'\n[applications.notes]\ncommand = ['cat']\ninterface = 'line'\n",
         )
         .unwrap();
         let layout = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
@@ -155,6 +158,7 @@ mod tests {
         fs::write(&path, text).unwrap();
         let config = relaunch::Config::load(&[path]).unwrap();
         assert_eq!(config.apps[0].cgroup, Path::new("/freezer/launch/notes"));
+        assert_eq!(config.order, Order::Use);
         assert_eq!(config.sockets.control, Path::new(CONTROL));
     }
 }

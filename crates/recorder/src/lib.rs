@@ -35,7 +35,7 @@ mod zeros;
 pub use backend::BackendChoice;
 pub use bpf::probe_function_entry;
 pub use error::Error;
-pub use follow::follow;
+pub use follow::{SwapIns, follow, follow_swap_ins};
 pub use session::{Options, RecordingOutcome, Stop, probe, probe_text, record};
 
 /// The events to record: of all processes, or of a group or process.

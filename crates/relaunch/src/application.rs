@@ -8,15 +8,9 @@ use std::collections::BTreeMap;
 
 use linux::address_space::{AnonymousPages, PageRange};
 
-use crate::ranges::{bridged, common, either, near, pages, without};
+use crate::order::{Places, Stride};
+use crate::ranges::{Key, Ranges, bridged, common, either, near, pages, pages_of, without};
 use crate::scores::{Learning, Scores, Seen};
-
-/// An address space: numbers are never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(pub u64);
-
-/// Ranges of pages of address spaces.
-pub(crate) type Ranges = Vec<(Key, Vec<PageRange>)>;
 
 /// The most spans of scores that an application has: 24 bytes each.
 const SPANS_MAX: usize = 1 << 18;
@@ -37,6 +31,7 @@ pub(crate) struct Choices {
 #[derive(Debug, Default)]
 pub(crate) struct Application {
     scores: BTreeMap<Key, Scores>,
+    places: Places,
     visit: Option<BTreeMap<Key, Begun>>,
     /// What each address space had when the last visit ended.
     left: BTreeMap<Key, Left>,
@@ -62,7 +57,8 @@ struct Begun {
 /// What to do before an application runs again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VisitBegin {
-    /// The ranges to read, in order of addresses.
+    /// The ranges to read, in the order in which to read them: by key and address, or in the order of use, in which an
+    /// address space may come several times.
     pub prefetch: Ranges,
     /// The pages that the visit is expected to use, in memory or in swap.
     pub predicted_pages: u64,
@@ -95,16 +91,22 @@ impl Application {
         self.keep_only(present);
         self.fade(present, choices);
         let mut begin = VisitBegin::default();
-        let mut wanted: Vec<(u32, Key, PageRange)> = Vec::new();
+        let mut wanted: Vec<Wanted> = Vec::new();
         for (key, found) in present {
             let Some(scores) = self.scores.get(key) else { continue };
             begin.predicted_pages += pages(&scores.predicted(choices.learning));
             for (score, range) in scores.ranked(choices.learning) {
                 let out = common(&[range], near(&found.swapped, range));
-                wanted.extend(out.into_iter().map(|range| (score, *key, range)));
+                let cut = out.into_iter().flat_map(|range| self.places.cut(*key, range));
+                wanted.extend(cut.map(|(stride, range)| Wanted {
+                    score,
+                    stride,
+                    key: *key,
+                    range,
+                }));
             }
         }
-        begin.wanted_pages = wanted.iter().map(|(_, _, range)| range.pages()).sum();
+        begin.wanted_pages = wanted.iter().map(|wanted| wanted.range.pages()).sum();
         let chosen = affordable(wanted, pages_max);
         let mut left = pages_max - pages_of(&chosen);
         for (key, chosen) in chosen {
@@ -129,7 +131,18 @@ impl Application {
             }
         }
         self.visit = Some(begun);
+        begin.prefetch = self.places.ordered(&begin.prefetch);
         begin
+    }
+
+    /// Learns the order of use of the visit that ends: the pages that it took out of swap, in the order of first use.
+    pub(crate) fn learn_order(&mut self, uses: &[(Key, u64)], choices: Choices) {
+        self.places.learn(uses, choices.learning.weight_percent);
+    }
+
+    /// Forgets the order of use.
+    pub(crate) fn forget_order(&mut self) {
+        self.places = Places::default();
     }
 
     /// The kernel did not prefetch `key`, for instance because its process has ended.
@@ -165,6 +178,9 @@ impl Application {
             self.left.insert(*key, Left { predicted, unseen });
         }
         self.bound(SPANS_MAX);
+        for (key, scores) in &self.scores {
+            self.places.keep_pages(*key, &scores.known());
+        }
         self.settle(present, choices, &mut end);
         Some(end)
     }
@@ -221,6 +237,7 @@ impl Application {
         let is_present = |key: &Key| present.iter().any(|(other, _)| other == key);
         self.scores.retain(|key, _| is_present(key));
         self.left.retain(|key, _| is_present(key));
+        self.places.keep_spaces(is_present);
     }
 
     /// Gives each address space its share of `count` spans.
@@ -234,23 +251,30 @@ impl Application {
     }
 }
 
-/// The ranges with the highest scores that have at most `pages_max` pages together, in order of keys and addresses.
-fn affordable(mut wanted: Vec<(u32, Key, PageRange)>, pages_max: u64) -> Ranges {
-    wanted.sort_by_key(|&(score, key, range)| (std::cmp::Reverse(score), key, range.first));
+/// Predicted pages in swap.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    score: u32,
+    stride: Stride,
+    key: Key,
+    range: PageRange,
+}
+
+/// The ranges with the highest scores, and of equal ones those used first, that have at most `pages_max` pages together,
+/// in order of keys and addresses.
+fn affordable(mut wanted: Vec<Wanted>, pages_max: u64) -> Ranges {
+    wanted.sort_by_key(|&Wanted { score, stride, key, range }| {
+        (std::cmp::Reverse(score), stride, key, range.first)
+    });
     let mut left = pages_max;
-    for (_, _, range) in &mut wanted {
+    for Wanted { range, .. } in &mut wanted {
         range.end = range.end.min(range.first.saturating_add(left));
         left -= range.pages();
     }
-    wanted.retain(|(_, _, range)| range.pages() > 0);
+    wanted.retain(|wanted| wanted.range.pages() > 0);
     let mut found: BTreeMap<Key, Vec<PageRange>> = BTreeMap::new();
-    wanted.iter().for_each(|&(_, key, range)| found.entry(key).or_default().push(range));
+    wanted.iter().for_each(|wanted| found.entry(wanted.key).or_default().push(wanted.range));
     found.into_iter().map(|(key, ranges)| (key, either(&ranges, &[]))).collect()
-}
-
-/// The pages of all ranges.
-pub(crate) fn pages_of(ranges: &Ranges) -> u64 {
-    ranges.iter().map(|(_, ranges)| pages(ranges)).sum()
 }
 
 #[cfg(test)]
@@ -332,6 +356,40 @@ mod tests {
         assert_eq!(begin.wanted_pages, 20);
         let begin = application.begin(&[out()], 0, CHOICES);
         assert_eq!((begin.prefetch, begin.wanted_pages), (vec![], 20));
+    }
+
+    #[test]
+    fn pages_are_read_in_the_order_of_use_and_the_first_used_stay_if_memory_is_short() {
+        let mut application = Application::default();
+        let second = Key(2);
+        let out = || [(FIRST, found(&[(0, 640)], &[])), (second, found(&[(0, 640)], &[]))];
+        application.begin(&out(), ALL, CHOICES);
+        // The second process uses its pages from 320 on, then the first one all of its pages.
+        let uses: Vec<(Key, u64)> = (320..640)
+            .map(|page| (second, page))
+            .chain((0..640).map(|page| (FIRST, page)))
+            .collect();
+        application.learn_order(&uses, CHOICES);
+        let after = [(FIRST, found(&[], &[(0, 640)])), (second, found(&[(0, 320)], &[(320, 640)]))];
+        application.end(&after, CHOICES).unwrap();
+        let begin = application.begin(&out(), ALL, CHOICES);
+        // Its last block has a place like the first of the other process.
+        let expected = [
+            (second, set(&[(320, 576)])),
+            (FIRST, set(&[(0, 192)])),
+            (second, set(&[(576, 640)])),
+            (FIRST, set(&[(192, 640)])),
+        ];
+        assert_eq!(begin.prefetch, expected);
+        let begin = application.begin(&out(), 100, CHOICES);
+        assert_eq!(begin.prefetch, [(second, set(&[(320, 420)]))]);
+        // The second process runs another program now, and the first one keeps its order.
+        let present = [(FIRST, found(&[(0, 640)], &[])), (Key(3), found(&[(0, 640)], &[]))];
+        let begin = application.begin(&present, ALL, CHOICES);
+        assert_eq!(begin.prefetch, [(FIRST, set(&[(0, 640)]))]);
+        application.forget_order();
+        let begin = application.begin(&out(), ALL, CHOICES);
+        assert_eq!(begin.prefetch, [(FIRST, set(&[(0, 640)]))]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use daemon::settings::{self, Source, socket_path};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use types::Bytes;
 
@@ -33,6 +33,27 @@ pub struct Watched {
     pub cgroup: PathBuf,
 }
 
+/// The order in which predicted pages are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// By process and address.
+    #[default]
+    Address,
+    /// The order in which earlier visits used them; by address where that is unknown.
+    Use,
+}
+
+impl Order {
+    /// The name in the settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Use => "use",
+            Order::Address => "address",
+        }
+    }
+}
+
 /// The paths of the sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -53,6 +74,8 @@ pub struct Config {
     pub is_dry_run: bool,
     /// Whether predicted pages are read before a visit.
     pub prefetch: bool,
+    /// The order in which predicted pages are read.
+    pub order: Order,
     /// The most bytes that are read for one visit.
     pub prefetch_max: Bytes,
     /// Available memory that prefetches leave.
@@ -73,6 +96,7 @@ impl Default for Config {
             apps: Vec::new(),
             is_dry_run: false,
             prefetch: true,
+            order: Order::Address,
             prefetch_max: Bytes(512 << 20),
             keep_free: Bytes(32 << 20),
             displace: true,
@@ -100,6 +124,7 @@ struct File {
     app: Vec<Spanned<FileApp>>,
     dry_run: Option<bool>,
     prefetch: Option<bool>,
+    order: Option<Order>,
     prefetch_max: Option<Spanned<String>>,
     keep_free: Option<Spanned<String>>,
     displace: Option<bool>,
@@ -160,6 +185,7 @@ impl Config {
         vec![
             ("dry_run", self.is_dry_run.to_string()),
             ("prefetch", self.prefetch.to_string()),
+            ("order", self.order.name().to_owned()),
             ("prefetch_max", self.prefetch_max.to_string()),
             ("keep_free", self.keep_free.to_string()),
             ("displace", self.displace.to_string()),
@@ -210,6 +236,7 @@ impl Config {
         ] {
             *to = switch.unwrap_or(*to);
         }
+        self.order = file.order.unwrap_or(self.order);
         self.add_sockets(source, file.sockets)
     }
 
@@ -312,13 +339,13 @@ mod tests {
         let first = "dry_run = true\nprefetch_max = \"64MiB\"\nweight_percent = 100\n\
                      [[app]]\nname = \"notes\"\ncgroup = \"/apps/notes\"\n\
                      [sockets]\nstatistics = \"/run/s\"\n";
-        let second = "prefetch_max = \"32MiB\"\npage_out = true\ngap_pages = 8\n\
+        let second = "order = \"use\"\nprefetch_max = \"32MiB\"\npage_out = true\ngap_pages = 8\n\
                       [[app]]\nname = \"mail@2\"\ncgroup = \"/apps/mail\"\n\
                       [sockets]\ncontrol = \"/run/c\"\n";
         let config = load(&[first, second]).unwrap();
         assert!(config.is_dry_run && config.choices.page_out && !config.choices.cold);
         assert_eq!((config.prefetch_max, config.choices.gap_pages), (Bytes(32 << 20), 8));
-        assert_eq!(config.choices.learning.weight_percent, 100);
+        assert_eq!((config.choices.learning.weight_percent, config.order), (100, Order::Use));
         let names: Vec<&str> = config.apps.iter().map(|app| &*app.name).collect();
         assert_eq!(names, ["notes", "mail@2"]);
         assert_eq!(config.sockets.control, Path::new("/run/c"));
@@ -334,6 +361,7 @@ mod tests {
             ("\nprefech = true", "/0.toml:2: unknown field `prefech`"),
             ("prefetch = 1", "/0.toml:1: invalid type"),
             ("prefetch_max = \"many\"", "/0.toml:1: "),
+            ("order = \"age\"", "/0.toml:1: unknown variant `age`, expected `address` or `use`"),
             ("keep_free = 5", "/0.toml:1: invalid type"),
             ("keep_free = \"1MiB\"", "/0.toml:1: keep_free: expected at least 4MiB: pages"),
             ("threshold_percent = 0", "threshold_percent is 0, expected from 1 to 100"),

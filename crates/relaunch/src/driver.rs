@@ -23,7 +23,8 @@ use crate::config::Watched;
 use crate::control::{Answer, ControlSocket, Request};
 use crate::notes::FrozenNotes;
 use crate::statistics::{Report, SCHEMA, Statistics};
-use crate::{Config, Error};
+use crate::uses::{Follow, Uses};
+use crate::{Config, Error, Order};
 
 mod app;
 mod log;
@@ -55,17 +56,28 @@ struct Core {
     changes: FileChanges,
     statistics: Arc<Statistics>,
     output: Output,
+    follow: Follow,
+    /// The notes of the order of use; None if the settings have no use for them, or the kernel refuses.
+    uses: Option<Uses>,
+    /// Why pages are not read in the order of use although the settings have it.
+    order_refused: Option<String>,
     /// Until then nothing is paged out.
     quiet_until: Instant,
     looked: Instant,
 }
 
 impl Relauncher {
-    /// Opens all that is needed, and thaws what an earlier relaunchd left frozen.
+    /// Opens all that is needed, and thaws what an earlier relaunchd left frozen. `follow` passes on the faults that show
+    /// the order of use; if it refuses, pages are read by address.
     ///
     /// # Errors
     /// Another relaunchd watches a group or listens at the control socket, or the operating system refuses.
-    pub fn start(root: &Root, config: Config, mut output: Output) -> Result<Relauncher, Error> {
+    pub fn start(
+        root: &Root,
+        config: Config,
+        mut output: Output,
+        follow: Follow,
+    ) -> Result<Relauncher, Error> {
         let control = ControlSocket::open(&config.sockets.control)?;
         let (notes, left) = FrozenNotes::open(root)?;
         let changes =
@@ -90,9 +102,13 @@ impl Relauncher {
             changes,
             statistics,
             output,
+            follow,
+            uses: None,
+            order_refused: None,
             quiet_until: now,
             looked: now,
         };
+        core.set_order();
         core.indices().for_each(|index| core.say_attached(index));
         core.publish();
         let notify = Notify::from_environment();
@@ -138,6 +154,7 @@ impl Relauncher {
         if !is_asked && !is_noticed {
             core.reclaim();
         }
+        core.check_order();
         core.publish();
         if let Some(every) = self.notify.watchdog
             && self.beaten.elapsed() >= every
@@ -222,10 +239,10 @@ impl Core {
 
     /// Reads what the application is expected to use, as far as memory allows.
     fn begin_visit(&mut self, index: AppIndex, by: &str) -> Answer {
-        let Core { root, config, apps, .. } = self;
+        let Core { root, config, apps, uses, .. } = self;
         self.quiet_until = Instant::now() + config.page_out_delay;
         let app = &mut apps[index.0];
-        let begun = app.begin_visit(root, config);
+        let begun = app.begin_visit(root, config, uses.as_ref());
         self.say_thawed(index, by, &begun);
         Answer {
             ok: true,
@@ -246,8 +263,11 @@ impl Core {
         }
         for index in self.indices() {
             if is_due {
-                let Core { root, apps, changes, .. } = self;
+                let Core { root, apps, changes, uses, .. } = self;
                 apps[index.0].is_thawing = false;
+                if apps[index.0].freezer.is_none() {
+                    apps[index.0].forget_notes(uses.as_ref());
+                }
                 if let Err(error) = apps[index.0].attach(root, changes) {
                     self.say_refused_group(index, &error);
                 }
@@ -287,8 +307,8 @@ impl Core {
     fn learn(&mut self) {
         for index in self.indices() {
             if std::mem::take(&mut self.apps[index.0].is_to_learn) {
-                let Core { root, config, apps, .. } = self;
-                let ended = apps[index.0].end_visit(root, config);
+                let Core { root, config, apps, uses, .. } = self;
+                let ended = apps[index.0].end_visit(root, config, uses.as_ref());
                 self.say_frozen(index, &ended);
             }
         }
@@ -356,16 +376,60 @@ impl Core {
                 self.say_attached(AppIndex(self.apps.len() - 1));
             }
         }
-        apps.into_iter().for_each(|app| app.detach(&self.changes));
+        for mut app in apps {
+            app.forget_notes(self.uses.as_ref());
+            app.detach(&self.changes);
+        }
         let sockets = self.config.sockets.clone();
         self.config = Config { sockets, ..config };
+        self.set_order();
         Ok(())
+    }
+
+    /// Begins or ends to note the order of use, as the settings have it.
+    fn set_order(&mut self) {
+        let is_by_use = self.config.order == Order::Use && self.config.prefetch;
+        if is_by_use && self.uses.is_none() {
+            match Uses::start(self.follow) {
+                Ok(uses) => (self.uses, self.order_refused) = (Some(uses), None),
+                Err(why) => self.order_refused = Some(why),
+            }
+            self.say_order_refused();
+        } else if !is_by_use {
+            (self.uses, self.order_refused) = (None, None);
+            self.apps.iter_mut().for_each(App::forget_order);
+        }
+    }
+
+    /// Goes on without the order of use if its faults have ended.
+    fn check_order(&mut self) {
+        if let Some(why) = self.uses.as_ref().and_then(Uses::ended) {
+            (self.uses, self.order_refused) = (None, Some(why));
+            self.apps.iter_mut().for_each(App::forget_order);
+            self.say_order_refused();
+        }
+    }
+
+    /// The order in which pages are read.
+    fn order(&self) -> Order {
+        if self.uses.is_some() { Order::Use } else { Order::Address }
+    }
+
+    /// Where the faults come from that show the order of use.
+    fn source(&self) -> Option<&'static str> {
+        self.uses.as_ref().map(Uses::source)
     }
 
     fn publish(&self) {
         let applications = self.apps.iter().map(App::counters).collect();
-        let dry_run = self.config.is_dry_run;
-        self.statistics.publish(Report { schema: SCHEMA, dry_run, applications });
+        self.statistics.publish(Report {
+            schema: SCHEMA,
+            dry_run: self.config.is_dry_run,
+            order: self.order().name(),
+            order_source: self.source(),
+            order_refused: self.order_refused.clone(),
+            applications,
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use linux::held_process::open_processes;
 use linux::{Error as LinuxError, Root};
 use rustix::io::Errno;
 
-use crate::application::{Key, Ranges};
+use crate::ranges::{Key, Ranges};
 
 /// The most processes of one application: each takes three descriptors.
 pub(crate) const PROCESSES_MAX: usize = 512;
@@ -27,6 +27,8 @@ pub(crate) struct Members {
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     pub present: Vec<(Key, AnonymousPages)>,
+    /// The process of each address space that is present.
+    pub processes: Vec<(u32, Key)>,
     /// Processes beyond [`PROCESSES_MAX`].
     pub overlooked: usize,
     /// Why the first process that could not be read was refused.
@@ -72,6 +74,7 @@ impl Members {
         }
         if let Some((key, space)) = self.held.get(&number) {
             look.present.push((*key, space.anonymous()?));
+            look.processes.push((number, *key));
         }
         Ok(())
     }

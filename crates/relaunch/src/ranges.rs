@@ -1,10 +1,22 @@
-//! Sets of pages as ranges in order that neither overlap nor touch. Pure.
+//! Sets of pages as ranges in order that neither overlap nor touch, and the address spaces that they belong to. Pure.
 
 use linux::address_space::PageRange;
+
+/// An address space: numbers are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(pub u64);
+
+/// Ranges of pages of address spaces.
+pub(crate) type Ranges = Vec<(Key, Vec<PageRange>)>;
 
 /// The number of pages of a set.
 pub(crate) fn pages(set: &[PageRange]) -> u64 {
     set.iter().map(|range| range.pages()).sum()
+}
+
+/// The pages of all ranges.
+pub(crate) fn pages_of(ranges: &Ranges) -> u64 {
+    ranges.iter().map(|(_, ranges)| pages(ranges)).sum()
 }
 
 /// Appends a range that begins at or after the end of the last; a range that touches the last extends it.

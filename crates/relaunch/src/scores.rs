@@ -103,6 +103,13 @@ impl Scores {
         self.0 = next;
     }
 
+    /// The pages that have a score.
+    pub(crate) fn known(&self) -> Vec<PageRange> {
+        let mut found = Vec::new();
+        self.0.iter().for_each(|span| push(&mut found, span.range));
+        found
+    }
+
     /// The pages that the next visit uses, as far as known.
     pub(crate) fn predicted(&self, learning: Learning) -> Vec<PageRange> {
         let mut found = Vec::new();

@@ -33,6 +33,12 @@ pub struct Counters {
     pub predicted_pages: u64,
     /// Pages that were read before visits.
     pub prefetched_pages: u64,
+    /// The ranges in which they were read.
+    pub prefetched_ranges: u64,
+    /// Pages that visits took out of swap and whose place in the order of use was noted.
+    pub ordered_pages: u64,
+    /// Faults of all processes that were lost during visits, so that their place is unknown.
+    pub lost_faults: u64,
     /// Prefetched pages that were used.
     pub used_pages: u64,
     /// Used pages that were in swap and not prefetched.
@@ -56,6 +62,14 @@ pub struct Report {
     pub schema: &'static str,
     /// Whether nothing is prefetched or reclaimed.
     pub dry_run: bool,
+    /// `use` if pages are read in the order of use, else `address`.
+    pub order: &'static str,
+    /// Where the faults that show the order of use come from: `bpf` or `tracefs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_source: Option<&'static str>,
+    /// Why the order is that of addresses although the settings have `use`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order_refused: Option<String>,
     /// The applications, in the order of the settings.
     pub applications: Vec<Counters>,
 }
@@ -76,6 +90,15 @@ const METRICS: &[Metric] = &[
         all.predicted_pages as f64
     }),
     ("prefetched_pages", "counter", "Pages read before visits.", |all| all.prefetched_pages as f64),
+    ("prefetched_ranges", "counter", "Ranges in which pages were read before visits.", |all| {
+        all.prefetched_ranges as f64
+    }),
+    ("ordered_pages", "counter", "Used pages whose place in the order of use was noted.", |all| {
+        all.ordered_pages as f64
+    }),
+    ("lost_faults", "counter", "Faults that were lost during visits.", |all| {
+        all.lost_faults as f64
+    }),
     ("used_pages", "counter", "Prefetched pages that visits used.", |all| all.used_pages as f64),
     ("missed_pages", "counter", "Pages that visits read from swap by faults.", |all| {
         all.missed_pages as f64
@@ -149,10 +172,11 @@ mod tests {
         };
         let mail = Counters { name: "mail".to_owned(), used_pages: 7, ..Counters::default() };
         let applications = vec![notes, mail];
-        statistics.publish(Report { schema: SCHEMA, dry_run: false, applications });
+        let report = Report { schema: SCHEMA, order: "use", applications, ..Report::default() };
+        statistics.publish(report);
         let mut json = String::new();
         statistics.json(&mut json).unwrap();
-        let begin = "{\"schema\":\"pagewise.relaunchd/1\",\"dry_run\":false,\"applications\":[{\
+        let begin = "{\"schema\":\"pagewise.relaunchd/1\",\"dry_run\":false,\"order\":\"use\",\"applications\":[{\
                      \"name\":\"notes\",\"cgroup\":\"/apps/notes\",\"state\":\"frozen\",\"visits\":3,";
         assert!(json.starts_with(begin) && json.ends_with("]}\n"), "{json}");
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What a result says of the sample that it was computed from, and how its errors are found.
+//! The sample that a result was computed from, and how the errors of its estimates are computed.
 //!
 //! The pages of a sample fall into disjoint groups by other bits of their hash. Each group is a spatial sample
 //! of its own, at a part of the rate, so the spread of the groups' estimates shows how far an estimate of the

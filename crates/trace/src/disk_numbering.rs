@@ -184,8 +184,8 @@ fn number(path: &Path, mut list: File, renumber: &mut Renumber) -> Result<File, 
         let (chunks, _) = bytes[..held].as_chunks();
         keys.extend(chunks.iter().map(|&chunk| u64::from_le_bytes(chunk)));
         renumber.number_batch(&keys, &mut numbers).map_err(|_| {
-            let why = "has more pages than the memory limit lets us number; give a larger one, or \
-                       sample the pages";
+            let why = "has more pages than can be numbered within the memory limit; give a larger \
+                       --memory-limit, or use --sample";
             Error::new(ErrorKind::Usage, path, why)
         })?;
         for number in &numbers {

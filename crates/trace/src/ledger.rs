@@ -343,9 +343,9 @@ impl Ledger {
         self.shortage.kill(Killed { time_ns, pid, name, is_of_kernel });
     }
 
-    /// Nanoseconds that the recorder ran, by the times that it noted.
+    /// Nanoseconds that the recorder ran, by the times that it noted; none if it noted a single one.
     pub fn recorded_ns(&self) -> Option<u64> {
-        self.noted.map(|(first, last)| last - first)
+        self.noted.map(|(first, last)| last - first).filter(|&time_ns| time_ns > 0)
     }
 
     /// Notes at the end of a recording whether it marks pages of zeros. With several recordings, every

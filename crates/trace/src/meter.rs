@@ -31,7 +31,7 @@ impl Meter {
         Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Counts bytes of a file that is read by position, so that its hash is made apart.
+    /// Counts bytes of a file that is read by position; its hash is computed separately.
     pub fn count(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }

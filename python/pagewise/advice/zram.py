@@ -26,6 +26,8 @@ PAGES_MIN = 1000
 """Fewest sampled pages for a size."""
 ERROR_MAX = 0.05
 """Largest error of the pool's share, as two standard errors relative to it."""
+SAMPLED_MIN = 0.25
+"""Less anonymous memory, as a share of the board's, may not be that of the programs that matter."""
 DISKSIZE_MAX = 2.0
 """Most bytes of pages for each byte of memory: pages that the sample did not see may compress
 less."""
@@ -92,7 +94,7 @@ def advise_zram(
         "candidates": candidates,
         "settings": [each.to_json() for each in settings(chosen, found)] if chosen else [],
         "warnings": _warnings(found, chosen, best, candidates) if is_enough else [],
-        "notes": _notes(found, memory_bytes),
+        "notes": _notes(found, memory_bytes, chosen),
     }
 
 
@@ -261,13 +263,29 @@ def _warnings(
     return warnings
 
 
-def _notes(found: Pages, memory_bytes: int) -> list[str]:
+def _notes(found: Pages, memory_bytes: int, chosen: ZramCandidate | None) -> list[str]:
     half = format_size(SHARE_MAX * memory_bytes)
     notes = [
         f"the pool takes at most half of the memory ({half}): an assumption; beyond it, it takes "
         "more memory than it leaves",
         "pages that go to swap are taken to compress as the sampled ones do, which were in memory",
     ]
+    anonymous = found.total.anonymous_pages * found.page_bytes
+    if chosen and anonymous < SAMPLED_MIN * memory_bytes:
+        notes.append(
+            f"the sampled programs hold {format_size(anonymous)}, "
+            f"{format_share(anonymous / memory_bytes)} of the memory: sample while the programs "
+            "that matter run, since other pages may compress differently"
+        )
+    if chosen:
+        # The kernel's table is no part of TOTAL, and since Linux 6.12 pages of zeros none of DATA.
+        pool = format_share(
+            found.total.algorithms[chosen["algorithm"]].pool_bytes / found.page_bytes
+        )
+        notes.append(
+            f"to check: once some 100 MiB are in zram, TOTAL of `zramctl` should be near {pool} of "
+            "DATA, less pages of equal words (the sixth number of mm_stat)"
+        )
     if found.has_writeback:
         notes.append(
             "the kernel's zram can write pages to a disk: `pagewise-agent swapd --through zram` "

@@ -37,7 +37,7 @@ from pagewise.units import (
 
 EXAMPLES = (
     "pagewise advise swap work.pgr",
-    "pagewise advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 "
+    "pagewise advise swap examples/phone-1g-long/phone-1g-long.pgr --fast zram-lz4 "
     "--slow ufs-3.1 --memory 1GiB",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )

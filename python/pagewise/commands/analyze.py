@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
-from pagewise.commands.fleets import show_fleet
+from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
 from pagewise.commands.options import (
     As,
+    Force,
     Format,
     Json,
     Map,
@@ -22,7 +23,8 @@ from pagewise.commands.options import (
     tell_losses,
 )
 from pagewise.errors import UsageError
-from pagewise.fleet import Figures, figures_of_analysis, is_many
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures, figures_of_analysis
 from pagewise.recording import read
 from pagewise.samples import sample_in_words, share_within
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
@@ -40,7 +42,7 @@ EXAMPLES = (
     "pagewise analyze trace.csv.gz --as block --json",
     "pagewise analyze trace.parquet --page-size 16KiB",
     "pagewise analyze trace.parquet --sample 1%",
-    "pagewise analyze 'fleet/*.parquet'",
+    "pagewise analyze 'fleet/*.parquet' --report fleet.html",
 )
 
 
@@ -65,6 +67,8 @@ def run(
     format: Format = None,
     as_: As = None,
     map_: Map = None,
+    report: FleetReport = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Show how skewed the accesses are, how many pages are used once, and what memory would help.
@@ -88,7 +92,8 @@ def run(
                 )
             )
 
-        return show_fleet("analyze", [trace], figures_of, json=json)
+        return show_fleet("analyze", [trace], figures_of, report=report, force=force, json=json)
+    refuse_report([trace], report, force=force)
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES

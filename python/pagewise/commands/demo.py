@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
-PATTERNS = ("*.parquet", "*.pgw.zst", "phone-1g-long/*.pgw.zst", "phone-2g/*.pgw.zst")
+PATTERNS = ("*.parquet", "*.pgr", "*.pgw.zst", "phone-1g-long/*.pgr", "phone-2g/*.pgr")
 TITLE = "Where should swapped pages go?"
 HEAD = 4096
 """How many characters of a report hold its title and its generator."""

@@ -10,7 +10,7 @@ from pagewise.types import HeatRange, RegionHeat
 from pagewise.units import format_count, format_seconds
 
 ROWS_SHOWN = 16
-"""How many rows a screen shows; --json has all ranges."""
+"""How many rows a screen shows, or one for each target if there are more; --json has all."""
 LEVELS = ".:-=+*#%@"
 """Characters from no access to the most; a blank is an address that no region covered then."""
 
@@ -41,7 +41,7 @@ def heat_map(heat: RegionHeat) -> list[Part]:
 
 
 def grouped(ranges: Sequence[HeatRange]) -> list[list[HeatRange]]:
-    """The ranges of each line: few lines, none over a gap in the addresses unless gaps are many."""
+    """The ranges of each line. A line spans a gap in the addresses only if there are many gaps."""
     runs: list[list[HeatRange]] = []
     for row in ranges:
         last = runs[-1][-1] if runs else None

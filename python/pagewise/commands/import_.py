@@ -48,7 +48,7 @@ def run(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Recordings, which are merged by time; .gz and .zst are decompressed; - is "
+            help="Recordings, which are merged by time; .gz, .zst and .zip are decompressed; - is "
             "standard input.",
             show_default=False,
         ),

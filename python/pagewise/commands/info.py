@@ -11,9 +11,9 @@ import typer
 from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.columns import FORMAT, what_to_try
-from pagewise.commands.fleets import show_fleet
+from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
 from pagewise.commands.machine import machine_rows
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.commands.options import As, Force, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
     check_losses,
     disorder,
@@ -22,7 +22,8 @@ from pagewise.commands.recordings import (
     reject_lines,
 )
 from pagewise.errors import UnreadableInput
-from pagewise.fleet import Figures, figures_of_info, is_many
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures, figures_of_info
 from pagewise.questions import OF_OBJECTS, info
 from pagewise.recording import Trace, read
 from pagewise.references import CAPTURE
@@ -30,7 +31,11 @@ from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, 
 from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
 from pagewise.units import format_count, format_seconds, parse_share
 
-EXAMPLES = ("pagewise info trace.parquet", "pagewise info phone.perfetto-trace")
+EXAMPLES = (
+    "pagewise info trace.parquet",
+    "pagewise info phone.perfetto-trace",
+    "pagewise info fleet --report fleet.html",
+)
 SHOWN = 8
 GAPS_SHOWN = 20
 """How many names a line lists."""
@@ -53,6 +58,8 @@ def run(
             metavar="SHARE", help="Exit with status 4 if more than this share was lost, e.g. 1%."
         ),
     ] = None,
+    report: FleetReport = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Show what a recording holds, what is absent or lost, and which analyses that rules out.
@@ -65,7 +72,8 @@ def run(
         def figures_of(path: str) -> Figures:
             return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
 
-        return show_fleet("info", [trace], figures_of, json=json)
+        return show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
+    refuse_report([trace], report, force=force)
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
         result = info(source, progress=progress)

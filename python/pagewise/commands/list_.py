@@ -96,7 +96,7 @@ def run(
         others = [line for line in (entry["logcat"], entry["procfs"]) if line]
         if others:
             texts += [f"# {entry['name']}: a part of the answer, without a trace", *others]
-        texts += [f"# {entry['name']}: in short", f"bpftrace -e '{entry['bpftrace']}'", ""]
+        texts += [f"# {entry['name']}: bpftrace in short", f"bpftrace -e '{entry['bpftrace']}'", ""]
         show(*map(Verbatim, texts))
     examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
     if examples:
@@ -124,7 +124,8 @@ def rows(family: str) -> Sequence[Entry]:
     if family == "examples":
         return [
             {"name": path.parent.name, "summary": str(path)}
-            for path in sorted(examples_folder().glob("*/*.pgw.zst"))
+            for path in sorted(examples_folder().glob("*/*.pgr"))
+            if path.stem == path.parent.name
         ]
     if family == "recipes":
         return [

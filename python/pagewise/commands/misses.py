@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
-from pagewise.commands.fleets import show_fleet
+from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
 from pagewise.commands.options import (
     As,
+    Force,
     Format,
     Json,
     Map,
@@ -20,7 +21,8 @@ from pagewise.commands.options import (
     opened,
     tell_losses,
 )
-from pagewise.fleet import Figures, figures_of_misses, is_many
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures, figures_of_misses
 from pagewise.questions import OF_OBJECTS
 from pagewise.recording import read
 from pagewise.report.inputs import recording_name
@@ -35,6 +37,7 @@ EXAMPLES = (
     "--frames 64MiB --ratio",
     "pagewise misses trace.parquet --policy arc --frames 64MiB,256MiB --json",
     "pagewise misses trace.parquet --policy lru,s3-fifo --frames 1GiB,4GiB --sample 1%",
+    "pagewise misses 'fleet/*.parquet' --policy lru,sieve --frames 64MiB --report fleet.html",
 )
 
 
@@ -63,6 +66,8 @@ def run(
     format: Format = None,
     as_: As = None,
     map_: Map = None,
+    report: FleetReport = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Count the exact misses of eviction policies at given memory sizes.
@@ -83,9 +88,10 @@ def run(
                 sample=sample,
                 memory_limit=memory_limit,
             )
-            return figures_of_misses(counted)
+            return figures_of_misses(counted, is_hits=ratio)
 
-        return show_fleet("misses", traces, figures_of, json=json)
+        return show_fleet("misses", traces, figures_of, report=report, force=force, json=json)
+    refuse_report(traces, report, force=force)
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
         together = questions.misses(

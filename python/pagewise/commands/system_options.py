@@ -22,8 +22,8 @@ SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of Perfetto or trace-cmd (trace.dat); .gz, .zst and .zip are decompressed; - "
-        "is standard input.",
+        help="A trace of Perfetto or trace-cmd (trace.dat), text of ftrace, a logcat, or snapshots "
+        "of /proc; .gz, .zst and .zip are decompressed; - is standard input.",
         show_default=False,
     ),
 ]
@@ -40,7 +40,7 @@ Timeline: TypeAlias = Annotated[
     typer.Option(
         "--timeline",
         metavar="FILE.json",
-        help="Also write launches, kills and pressure as a file that ui.perfetto.dev opens.",
+        help="Also write launches, kills and pressure as a file for ui.perfetto.dev.",
     ),
 ]
 RECIPES = "`pagewise list recipes` prints configurations that record more"
@@ -118,8 +118,8 @@ def show_lacks(lacks: Sequence[str]) -> None:
 def refuse_files(trace: str, report: str | None, timeline: str | None, *, force: bool) -> None:
     """Raises UsageError if a path cannot be a file about the trace; call it before the work.
 
-    Both files need the trace read again, so the trace must be a file. They never replace the trace,
-    and another file only with ``force``.
+    Report and timeline read the trace again, so it must not be a pipe. They never replace the
+    trace, and another file only with ``force``.
     """
     asked = {"--report": report, "--timeline": timeline}
     paths = {option: path for option, path in asked.items() if path is not None}

@@ -78,6 +78,8 @@ def default_title(inputs: Inputs) -> str:
     counted = [result["name"] for result in inputs.misses]
     if names := inputs.recordings():
         return f"{title_of(inputs)} {listed(list(dict.fromkeys([*names, *counted])))}"
+    if inputs.fleets:
+        return units.format_counted(max(each["traces"] for each in inputs.fleets), "recording")
     if programs := [recording_name(answer["trace"]) for answer in inputs.page_sizes]:
         return f"Page size of {listed(programs)}"
     studies = [study.get("title") or f"Study {study['study']}" for study in inputs.studies]

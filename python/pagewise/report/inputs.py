@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS
 from pagewise.answers import Advice, AtSize, PageSize
 from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
 from pagewise.errors import UnreadableInput
+from pagewise.fleet import Fleet
 from pagewise.grids import results as tables
 from pagewise.grids.results import CountedCell, SimulatedCell
 from pagewise.policies import written
@@ -94,6 +96,8 @@ class Inputs:
     """Kills by the name of the system trace."""
     pressure: dict[str, types.TracePressure] = field(default_factory=dict)
     """Pressure on memory by the name of the system trace."""
+    fleets: list[Fleet] = field(default_factory=list)
+    """Figures of many recordings, by `info`, `analyze` or `misses` of a folder."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -174,7 +178,10 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         digest, head = fingerprint(path)
     except IsADirectoryError as error:
         raise UnreadableInput(
-            f"{path}: is a folder; name the recording or the result in it", path=path
+            f"{path}: is a folder; name the recording or the result in it",
+            path=path,
+            hint="a page about all recordings in it: "
+            f"pagewise analyze {shlex.quote(path)} --report FILE.html",
         ) from error
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
@@ -324,6 +331,8 @@ def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) 
             inputs.trace_kills[name] = cast("types.TraceKills", result)
         case "pressure":
             inputs.pressure[name] = cast("types.TracePressure", result)
+        case "fleet":
+            inputs.fleets.append(cast("Fleet", result))
         case "kills":
             inputs.kills.append(cast("types.Kills", result))
         case _:

@@ -95,6 +95,7 @@ NEEDS = {
     "Kill": "pid comm threads? rss_bytes? signal_us? threads_us? reclaim_us? unmap_us? "
     "pagetables_us? total_us? reaper_us? trigger killer? rss_curve",
     "Killer": "pid comm?",
+    "Fleet": "command traces figures unreadable",
     "SweepCell": "",
     "StudyResult": "study figures verdicts",
     "StudyFigure": "name title x_label y_label is_categorical columns rows",
@@ -130,6 +131,7 @@ LAYOUTS = {
     "launches": "launches",
     "trace-kills": "trace-kills",
     "pressure": "pressure",
+    "fleet": "fleet",
     "sweep": "sweep-table",
     "study": "study",
     "bench-lazy": "bench-lazy",

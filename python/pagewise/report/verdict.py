@@ -13,6 +13,7 @@ from pagewise.advice.setting import Setting
 from pagewise.answers import Advice, Today
 from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label
+from pagewise.report.fleet_findings import of_fleets
 from pagewise.report.inputs import (
     CountedMisses,
     Inputs,
@@ -55,7 +56,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     An advice comes first, then that block requests cannot size swap, skew, single accesses and the
     simulated cells. If one is missing, the memory that halves the misses, the policy with the
     fewest misses, or the papers' statements replace it. For caches, the policy comes first. The
-    findings of system traces come last.
+    findings of folders and of system traces come last.
     """
     makers = (requested, skewed, single, choice, sized, compared, halved, fewest_misses, held)
     if advice_on_swap(inputs):
@@ -63,9 +64,8 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     if is_of_caches(inputs):
         makers = (requested, fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
-    findings = [
-        finding for finding in (*known, *of_system_traces(inputs)) if finding.evidence in shown
-    ]
+    last = (*of_fleets(inputs), *of_system_traces(inputs))
+    findings = [finding for finding in (*known, *last) if finding.evidence in shown]
     return Conclusion(findings[:FINDINGS_MAX], list(all_settings(inputs)), missing(inputs))
 
 

@@ -228,7 +228,7 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
         true => source.is_default,
         false => names.contains(&source.name),
     };
-    // What makes the ring keep its events must be among them.
+    // A ring that waits for kills must record them.
     let is_trigger = |source: &&Source| source.name == "kills" && arguments.ring.waits_for_kills();
     sources::CATALOG.iter().filter(|source| is_wanted(source) || is_trigger(source)).collect()
 }

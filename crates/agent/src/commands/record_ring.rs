@@ -31,15 +31,16 @@ const BYTES_MAX: u64 = 16 << 30;
 /// The options of a ring.
 #[derive(Args)]
 pub struct RingArguments {
-    /// Run until Ctrl-C with only the last TIME in memory, and write it to a file in the folder -o when something
-    /// happens: by default a SIGKILL or SIGUSR1.
+    /// Run until Ctrl-C with only the last TIME in memory, and write it to a file in the folder -o at a trigger: by
+    /// default when a process gets SIGKILL, or record gets SIGUSR1.
     #[arg(long = "ring", value_name = "TIME", value_parser = parse_time)]
     length: Option<Duration>,
-    /// The most memory for the events of --ring; a busy machine fills it in less than TIME.
+    /// The most memory for the events of --ring, at least twice --buffer; a busy machine fills it in less than TIME.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", requires = "length")]
     ring_bytes: Bytes,
-    /// What makes --ring write a file: kill (SIGKILL from anybody), oom-kill (from the kernel), psi=some:20% or
-    /// psi=full:5% (stalls for memory in the last 10 s), signal (only SIGUSR1, which always does).
+    /// What makes --ring write a file, separated by commas: kill (SIGKILL from any sender), oom-kill (the kernel's OOM
+    /// killer), psi=some:20% or psi=full:5% (stalls for memory in the last 10 s), signal (only SIGUSR1, which always
+    /// triggers).
     #[arg(
         long,
         value_name = "TRIGGERS",
@@ -48,10 +49,10 @@ pub struct RingArguments {
         requires = "length"
     )]
     keep_on: Vec<RingTrigger>,
-    /// How long a file goes on after the last trigger, but in all no longer than --ring.
+    /// How long a file continues after the last trigger; it ends at the latest --ring after its first trigger.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time, requires = "length")]
     after: Duration,
-    /// The most files to keep. After a new one, the oldest file of this run is removed.
+    /// The most files to keep. After each further file, the oldest file of this run is removed.
     #[arg(
         long,
         value_name = "NUMBER",
@@ -66,7 +67,7 @@ pub struct RingArguments {
 }
 
 impl RingArguments {
-    /// Whether there is a ring, and kills make it write a file.
+    /// Whether there is a ring for which kills are a trigger.
     pub fn waits_for_kills(&self) -> bool {
         let is_of_kills =
             |trigger: &RingTrigger| matches!(trigger, RingTrigger::Kill | RingTrigger::OomKill);
@@ -104,20 +105,21 @@ impl RingArguments {
     }
 }
 
-/// The end of a ring, as that of any recording, and its news on standard error.
+/// Ends a ring as any recording ends, and prints its news to standard error.
 pub struct RingEnding {
     ending: Ending,
     is_asked: Arc<AtomicBool>,
-    /// What was kept so far.
+    /// The files that were kept so far.
     pub kept: KeptFiles,
 }
 
-/// The files of a ring that were not removed since.
+/// The files of a ring that were not removed.
 #[derive(Default)]
 pub struct KeptFiles {
     files: VecDeque<KeptFile>,
-    /// Files that were kept in all, and triggers that could not be kept.
+    /// Files that were written, also those that were removed.
     count: u64,
+    /// Triggers for which no file could be written.
     pub not_kept: u64,
 }
 
@@ -184,7 +186,7 @@ impl RingStop for RingEnding {
 }
 
 impl KeptFiles {
-    /// A line about all files.
+    /// The line about all files that is printed at the end.
     pub fn summary(&self) -> String {
         let KeptFiles { files, count, not_kept } = self;
         let removed = count - files.len() as u64;

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use linux::Root;
-use relaunch::{Config, DEFAULT_CONTROL, Error, Output, Relauncher, Request};
+use relaunch::{Config, DEFAULT_CONTROL, Drained, Error, Order, Output, Relauncher, Request};
+use relaunch::{SwapIn, Take};
 
 use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt;
@@ -94,7 +95,7 @@ fn serve(arguments: &Arguments) -> ExitOutcome {
     }
     let output = output(arguments.json)
         .map_err(|error| Exit::Refused(format!("the log cannot be written: {error}")))?;
-    let mut relauncher = Relauncher::start(&root, config, output)?;
+    let mut relauncher = Relauncher::start(&root, config, output, follow)?;
     if let Err(error) = linux::locking::lock_touched(&root) {
         let advice = "raise the limit (ulimit -l, or LimitMEMLOCK= of the unit)";
         say(format_args!("relaunchd may itself be swapped out: {error}: {advice}"));
@@ -165,6 +166,14 @@ fn check(paths: &[PathBuf]) -> ExitOutcome {
             print(format_args!("{what} at {}", path.display()))?;
         }
     }
+    match order_source(&config) {
+        Some(Ok(source)) => print(format_args!("pages are read in the order of use, by {source}"))?,
+        Some(Err(why)) => {
+            let what = "the order of use: pages are read by address";
+            print(format_args!("not available here: {what}: {why}"))?;
+        }
+        None => print("pages are read by address")?,
+    }
     for what in &examined.absent {
         print(format_args!("not available here: {what}"))?;
     }
@@ -173,6 +182,34 @@ fn check(paths: &[PathBuf]) -> ExitOutcome {
     }
     print("the settings are valid")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Passes the faults of all processes on to relaunchd, which notes the order of use.
+fn follow(take: &mut Take<'_>) -> Result<(), String> {
+    let mut swap_ins: Vec<SwapIn> = Vec::new();
+    let followed = recorder::follow_swap_ins(&mut |found| {
+        swap_ins.clear();
+        swap_ins.extend(found.records.iter().map(|record| SwapIn {
+            time_ns: record.time_ns,
+            process: record.process,
+            page: record.address,
+        }));
+        take(Drained { swap_ins: &swap_ins, lost: found.lost, source: found.backend })
+    });
+    followed.map_err(|error| error.to_string())
+}
+
+/// Where the order of use would come from; None if the settings do not have it.
+fn order_source(config: &Config) -> Option<Result<&'static str, String>> {
+    if config.order != Order::Use || !config.prefetch {
+        return None;
+    }
+    let mut source = "";
+    let followed = recorder::follow_swap_ins(&mut |found| {
+        source = found.backend;
+        false
+    });
+    Some(followed.map(|()| source).map_err(|error| error.to_string()))
 }
 
 fn ask(asking: &Asking, request: &Request) -> ExitOutcome {

@@ -59,6 +59,9 @@ impl Plan {
         if self.prefetch && !mode.has_swap() {
             return Err(format!("prefetch: mode {mode} has no swap to read from"));
         }
+        if self.prefetch_order.is_some() && !self.prefetch {
+            return Err("prefetch_order needs `prefetch = true`".to_owned());
+        }
         self.storage.as_ref().map_or(Ok(()), Storage::check)?;
         if self.swappiness > 200 {
             return Err(format!("swappiness: {}: expected 0 to 200", self.swappiness));

@@ -1,8 +1,8 @@
 //! A recording that keeps the last minutes in memory, and writes them to a file when something happens.
 //!
-//! Order of events: a trigger begins a copy of the ring; a part of it is written after each look at the buffer, so that
-//! no event is lost while the disk is slow; the copy goes on with new events for the time `after`, longer if there are
-//! further triggers; then the ring forgets what the file has. So an event is in one file at most, and the disk gets no
+//! Order of events: a trigger begins a copy of the ring. A part of it is written after each look at the buffer, so that
+//! no event is lost while the disk is slow. The copy continues with new events for the time `after`, longer if more
+//! triggers follow. Then the ring forgets what the file has. So an event is in one file at most, and the disk gets no
 //! more bytes than by a recording without a ring.
 
 mod folder;
@@ -42,7 +42,7 @@ pub struct RingOptions {
     pub bytes: usize,
     /// What makes the ring keep its events.
     pub triggers: Vec<RingTrigger>,
-    /// How long a kept file goes on after the last trigger, but in all no longer than `length`.
+    /// How long a kept file continues after the last trigger; it ends at the latest `length` after its first trigger.
     pub after: Duration,
     /// The most files of this run. After a new one, the oldest is removed.
     pub files_max: usize,
@@ -62,7 +62,7 @@ pub trait RingStop: Stop {
 /// What happens to kept files.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// All events are enabled. With a reason if the kernel's OOM killer does not spare the recorder.
+    /// All events are enabled. The text is the reason if the kernel's OOM killer does not spare the recorder.
     Started(Option<String>),
     /// A file was begun because of this.
     Begun(PathBuf, Cause),

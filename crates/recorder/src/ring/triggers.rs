@@ -8,7 +8,7 @@ use trace::recording::{Record, flag, kind};
 /// A reason to keep the events of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingTrigger {
-    /// A process gets SIGKILL from anybody.
+    /// A process gets SIGKILL from any sender.
     Kill,
     /// The kernel's OOM killer chooses a process.
     OomKill,
@@ -82,7 +82,7 @@ impl PressureShare {
     }
 }
 
-/// Watches for triggers. Pressure triggers once, until it was below the threshold again.
+/// Watches for triggers. Pressure triggers once, and again only after it was below the threshold.
 pub struct Triggers {
     wanted: Vec<RingTrigger>,
     /// Whether each of `wanted` is a threshold that was reached at the last look.

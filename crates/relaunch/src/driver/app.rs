@@ -11,12 +11,14 @@ use linux::{Root, private_folder, system};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::application::{Application, Key, Ranges, VisitEnd, pages_of};
+use crate::application::{Application, VisitEnd};
 use crate::config::Watched;
 use crate::members::Members;
 use crate::notes::Place;
+use crate::ranges::{Key, Ranges, pages_of};
 use crate::room::{Room, room};
 use crate::statistics::{Counters, State};
+use crate::uses::Uses;
 use crate::{Config, Error};
 
 /// Pages that one piece of work reclaims, so that a request never waits for long.
@@ -40,6 +42,9 @@ pub(super) struct App {
     pub is_to_learn: bool,
     application: Application,
     members: Members,
+    /// The processes whose faults are noted, and the faults that were lost before the visit.
+    noted: Vec<(u32, Key)>,
+    lost_before: u64,
     work: VecDeque<(MemoryAdvice, Key, Vec<PageRange>)>,
     counters: Counters,
     /// What the log last had about the group: whether it exists, and why it is refused.
@@ -52,6 +57,8 @@ pub(super) struct Begun {
     pub predicted_pages: u64,
     pub wanted_pages: u64,
     pub prefetched_pages: u64,
+    /// The ranges in which they were read.
+    pub ranges: u64,
     pub time: Duration,
     pub room: Option<Room>,
     pub why: Option<String>,
@@ -64,6 +71,9 @@ pub(super) struct Ended {
     /// None if no visit had begun.
     pub end: Option<VisitEnd>,
     pub processes: usize,
+    /// Pages whose place in the order of use was noted.
+    pub ordered_pages: u64,
+    pub lost_faults: u64,
     pub overlooked: usize,
     pub refused: Option<(u32, Errno)>,
 }
@@ -87,6 +97,8 @@ impl App {
             is_to_learn: false,
             application: Application::default(),
             members: Members::new(root)?,
+            noted: Vec::new(),
+            lost_before: 0,
             work: VecDeque::new(),
             logged: (None, None),
         };
@@ -158,17 +170,24 @@ impl App {
     }
 
     /// Reads what the visit is expected to use.
-    pub(super) fn begin_visit(&mut self, root: &Root, config: &Config) -> Begun {
+    pub(super) fn begin_visit(
+        &mut self,
+        root: &Root,
+        config: &Config,
+        uses: Option<&Uses>,
+    ) -> Begun {
         self.work.clear();
         let numbers = self.numbers(root);
         let look = self.members.look(&numbers);
+        // This also wakes the thread, which makes room for the faults of the visit while the pages are read.
+        self.note(&look.processes, uses, true);
         let room = config.prefetch.then(|| room(root, numbers.first().copied(), config.displace));
         let affordable =
             room.as_ref().map_or(0, |room| room.bytes.saturating_sub(config.keep_free.0));
         let pages_max = affordable.min(config.prefetch_max.0) / system::page_bytes();
         let plan = self.application.begin(&look.present, pages_max, config.choices);
         let begun = Instant::now();
-        let (mut prefetched, mut refused) = (0, look.refused);
+        let (mut prefetched, mut count, mut refused) = (0, 0, look.refused);
         for (key, ranges) in plan.prefetch {
             let of_key: Ranges = vec![(key, ranges)];
             let mut has_failed = config.is_dry_run;
@@ -182,14 +201,20 @@ impl App {
             }
             match has_failed {
                 true => self.application.not_prefetched(key),
-                false => prefetched += pages_of(&of_key),
+                false => {
+                    prefetched += pages_of(&of_key);
+                    count += of_key.iter().map(|(_, ranges)| ranges.len() as u64).sum::<u64>();
+                }
             }
         }
         let time = begun.elapsed();
+        uses.into_iter().for_each(Uses::settle);
+        self.lost_before = uses.map_or(0, Uses::lost);
         let short = plan.wanted_pages.saturating_sub(pages_max);
         let counters = &mut self.counters;
         counters.predicted_pages += plan.predicted_pages;
         counters.prefetched_pages += prefetched;
+        counters.prefetched_ranges += count;
         counters.prefetch_s += time.as_secs_f64();
         let why = match (&room, short) {
             (None, _) | (_, 0) => None,
@@ -202,6 +227,7 @@ impl App {
             predicted_pages: plan.predicted_pages,
             wanted_pages: plan.wanted_pages,
             prefetched_pages: prefetched,
+            ranges: count,
             time,
             room,
             why,
@@ -210,19 +236,25 @@ impl App {
     }
 
     /// Learns from the visit, and queues what to reclaim.
-    pub(super) fn end_visit(&mut self, root: &Root, config: &Config) -> Ended {
+    pub(super) fn end_visit(&mut self, root: &Root, config: &Config, uses: Option<&Uses>) -> Ended {
         let numbers = self.numbers(root);
         let look = self.members.look(&numbers);
+        let (ordered_pages, lost_faults) = self.learn_order(config, uses);
+        self.note(&look.processes, uses, false);
         let end = self.application.end(&look.present, config.choices);
         let mut ended = Ended {
             end: None,
             processes: look.present.len(),
+            ordered_pages,
+            lost_faults,
             overlooked: look.overlooked,
             refused: look.refused,
         };
         let Some(end) = end else { return ended };
         let counters = &mut self.counters;
         counters.visits += 1;
+        counters.ordered_pages += ordered_pages;
+        counters.lost_faults += lost_faults;
         counters.used_pages += end.used_pages;
         counters.missed_pages += end.missed_pages;
         if !config.is_dry_run {
@@ -233,6 +265,34 @@ impl App {
         }
         ended.end = Some(end);
         ended
+    }
+
+    /// Notes the faults of these processes from now on, in place of those so far.
+    fn note(&mut self, processes: &[(u32, Key)], uses: Option<&Uses>, is_visited: bool) {
+        let Some(uses) = uses else { return };
+        uses.watch(&self.noted, processes, is_visited);
+        self.noted = processes.to_owned();
+    }
+
+    /// Learns the order of use from the faults of the visit; returns the pages whose place is known, and how many
+    /// faults were lost.
+    fn learn_order(&mut self, config: &Config, uses: Option<&Uses>) -> (u64, u64) {
+        let Some(uses) = uses else { return (0, 0) };
+        uses.settle();
+        let used = uses.take(&self.noted);
+        self.application.learn_order(&used, config.choices);
+        (used.len() as u64, uses.lost().saturating_sub(self.lost_before))
+    }
+
+    /// Reads by address from now on, until the order of use is learned again.
+    pub(super) fn forget_order(&mut self) {
+        self.application.forget_order();
+        self.noted.clear();
+    }
+
+    /// Stops noting faults.
+    pub(super) fn forget_notes(&mut self, uses: Option<&Uses>) {
+        self.note(&[], uses, false);
     }
 
     fn numbers(&self, root: &Root) -> Vec<u32> {

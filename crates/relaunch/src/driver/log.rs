@@ -6,16 +6,25 @@ use linux::system;
 use super::app::{Begun, Ended};
 use super::{AppIndex, Core};
 use crate::Error;
-use crate::application::pages_of;
+use crate::ranges::pages_of;
 
 impl Core {
     pub(super) fn say_start(&mut self, event: &str) {
         let (count, is_dry_run) = (self.apps.len(), self.config.is_dry_run);
+        let (order, source) = (self.order().name(), self.source());
         self.output.say(|line| {
             put(line, "event", event)?;
             put(line, "applications", count)?;
-            put(line, "dry_run", is_dry_run)
+            put(line, "dry_run", is_dry_run)?;
+            put(line, "order", order)?;
+            source.map_or(Ok(()), |source| put(line, "order_source", source))
         });
+    }
+
+    /// Logs once why pages are not read in the order of use although the settings have it.
+    pub(super) fn say_order_refused(&mut self) {
+        let Some(why) = &self.order_refused else { return };
+        self.output.say_absent(format_args!("the order of use: pages are read by address: {why}"));
     }
 
     pub(super) fn say_reload(&mut self, outcome: &Result<(), Error>) {
@@ -77,6 +86,7 @@ impl Core {
             put(line, "predicted_pages", begun.predicted_pages)?;
             put(line, "wanted_pages", begun.wanted_pages)?;
             put(line, "prefetched_pages", begun.prefetched_pages)?;
+            put(line, "ranges", begun.ranges)?;
             put(line, "time_us", begun.time.as_micros())?;
             if let Some(room) = &begun.room {
                 put(line, "room_bytes", room.bytes)?;
@@ -97,6 +107,10 @@ impl Core {
             if let Some(end) = &ended.end {
                 put(line, "used_pages", end.used_pages)?;
                 put(line, "missed_pages", end.missed_pages)?;
+                put(line, "ordered_pages", ended.ordered_pages)?;
+                if ended.lost_faults > 0 {
+                    put(line, "lost_faults", ended.lost_faults)?;
+                }
                 put(line, "page_out_pages", pages_of(&end.page_out))?;
                 put(line, "cold_pages", pages_of(&end.cold))?;
             }

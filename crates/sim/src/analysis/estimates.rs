@@ -1,4 +1,4 @@
-//! What an analysis of a sample says of its sample, and counts of the sample as estimates of the trace.
+//! The sample in the result of an analysis, its errors, and counts of the sample scaled to estimates of the trace.
 
 use super::fault_time::{Durations, FaultTime};
 use super::histogram::Histogram;
@@ -40,7 +40,7 @@ pub struct AnalysisError {
     pub miss_ratio_curve: Vec<(u64, f64)>,
 }
 
-/// What a sample at `rate` says of a trace with `accesses`.
+/// Estimates from a sample at `rate` of a trace with this number of accesses.
 pub(super) struct Estimate {
     pub(super) rate: f64,
     /// Accesses that shares are of: see [`basis`].

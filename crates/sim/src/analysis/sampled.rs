@@ -76,8 +76,8 @@ struct Counted {
     stack: Stack,
 }
 
-/// The distances of the sample times 1 / rate. Accesses of the basis that are not in the sample count as those
-/// with the smallest distance, as in the miss ratios.
+/// The reuse distances of the sample times 1 / rate. Accesses of the basis that are not in the sample count as
+/// accesses with the smallest distance, as in the miss ratios.
 fn reuse_distance(stack: &Stack, whole: &Estimate) -> Histogram {
     let mut histogram = Histogram::default();
     for (distance, &count) in stack.by_distance().iter().enumerate() {

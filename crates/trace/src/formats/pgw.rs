@@ -19,7 +19,7 @@ use crate::sniff::Confidence;
 /// The row of this format.
 pub const FORMAT: Format = Format {
     name: "pgw",
-    summary: "the layout of an early recorder, as in examples/: swap by owner and address",
+    summary: "the layout of an early recorder: swap by owner and address",
     has_columns: false,
     has_parts: false,
     has_accesses: true,

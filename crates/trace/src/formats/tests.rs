@@ -67,7 +67,7 @@ fn names_are_unique_and_plain() {
 fn every_format_is_documented() {
     let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
     let text = std::fs::read_to_string(&page).unwrap();
-    // Only the recordings that ship have this layout; the page describes it without its name.
+    // Nothing writes this layout any more; the page describes it without its name.
     let is_named = |format: &&Format| format.name != "pgw";
     for format in CATALOG.iter().filter(is_named) {
         let row = format!("\n| `{}` | ", format.name);

@@ -13,8 +13,8 @@ use super::ring_names::RingNames;
 use super::{About, BlockKind, Ending, FileName, MAGIC};
 use crate::framing::{FrameWriter, first_packed, packed_contents, packed_kind, parse_json};
 
-/// The ring has at least this number of segments, once it is full: so it holds at most one part in this many more, or
-/// less, than its limits say.
+/// A full ring has at least this number of segments, so it holds at most a sixteenth more time, or a sixteenth fewer
+/// bytes, than its limits say.
 const SEGMENTS: usize = 16;
 
 /// The part of the bytes that names of files may take.
@@ -43,14 +43,15 @@ pub struct Ring<W: Write> {
     age_max_ns: u64,
     piece_bytes: usize,
     segments: VecDeque<Segment>,
-    /// Segments that were forgotten, which is the number of the first segment.
+    /// Number of forgotten segments, which is also the number of the first segment that is left.
     forgotten: u64,
     bytes: usize,
     names: RingNames,
     /// Whether blocks belong to the snapshot of the last segment.
     is_in_snapshot: bool,
-    /// Records of snapshots, and records of blocks that found no room, so far.
+    /// Records in snapshots so far.
     in_snapshots: u64,
+    /// Records in blocks that found no room so far.
     refused: u64,
     copy: Option<PartCopy<W>>,
 }

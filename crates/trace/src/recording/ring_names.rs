@@ -1,10 +1,10 @@
-//! Names of files that a ring has forgotten otherwise: the kernel's programs pass a name only once.
+//! Names of files whose segments a ring has forgotten. They are kept because the BPF programs pass a name only once.
 
 use std::collections::BTreeMap;
 
 use super::FileName;
 
-/// What an entry takes beyond its path, generously: the key, the string and its place in a tree.
+/// Upper bound of the bytes of an entry beyond its path: the key, the string and its place in a tree.
 const ENTRY_BYTES: usize = 96;
 
 /// Names in a bounded number of bytes. The names seen or given last are in `newer`; if that is half full, it becomes

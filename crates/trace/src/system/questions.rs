@@ -90,9 +90,9 @@ impl Need {
                 format!("atrace --async_start {category}, before trace-cmd record")
             }
             (_, _, Some(command)) => {
-                format!("no event of the kernel: {command} in a loop beside it (procfs)")
+                format!("no kernel event has it: run {command} in a loop meanwhile (procfs)")
             }
-            _ => format!("no event of the kernel; with Perfetto: {}", self.perfetto),
+            _ => format!("no kernel event has it; with Perfetto: {}", self.perfetto),
         }
     }
 }
@@ -229,6 +229,6 @@ mod tests {
         assert_eq!(lines("logcat", 5), "adb logcat -b all -v threadtime");
         assert!(lines("logcat", 9).starts_with("not in the log; with Perfetto: psi_period_ms"));
         assert_eq!(lines("procfs", 9), "cat /proc/pressure/memory, in the loop");
-        assert!(lines("tracedat", 7).contains("cat /proc/meminfo in a loop beside it (procfs)"));
+        assert!(lines("tracedat", 7).contains("cat /proc/meminfo in a loop meanwhile (procfs)"));
     }
 }

@@ -301,6 +301,9 @@ function marksAcross(series, { color, dash, width }) {
   };
 }
 
+/** Points of a scatter chart beyond which they are drawn smaller. */
+const CROWDED = 200;
+
 function drawn(series, spec, styles, colors) {
   const { color, symbol, dash, width } = look(series, styles, colors);
   if (series.is_moment) return marksAcross(series, { color, dash, width });
@@ -312,7 +315,7 @@ function drawn(series, spec, styles, colors) {
     data: series.points.map((point, index) => ({ value: point, label_text: series.labels[index] })),
     color,
     symbol,
-    symbolSize: spec.kind === "scatter" ? 10 : 7,
+    symbolSize: spec.kind !== "scatter" ? 7 : series.points.length > CROWDED ? 5 : 10,
     showSymbol: !isDense && !series.is_reference && !series.is_right && !isFilled,
     stack: spec.is_stacked && !series.is_line ? "all" : undefined,
     step: spec.is_stepped ? "end" : undefined,

@@ -13,6 +13,7 @@ from pagewise.report.panels import (
     advice,
     architectures,
     data_quality,
+    fleet,
     kill_replay,
     kills,
     launch,
@@ -33,6 +34,7 @@ from pagewise.report.panels import (
 
 PANELS: list[Callable[[Inputs], Panel | None]] = [
     data_quality.panel,
+    fleet.panel,
     traffic.panel,
     skew.panel,
     reuse.panel,

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Iterator
 
 from pagewise import _core
+from pagewise.fleet import Fleet
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Column, Panel, Table, TableCell
 
@@ -68,7 +69,7 @@ def how(inputs: Inputs) -> str:
     """How the figures of these results were computed or measured, each way once."""
     found = {
         REPLAYED: inputs.cells or inputs.advice,
-        COUNTED: inputs.analyses or inputs.misses,
+        COUNTED: inputs.analyses or inputs.misses or counted_fleets(inputs),
         PAGE_SIZES: inputs.page_sizes,
         MEASURED: inputs.lazy_benches,
         KILL_REPLAYS: inputs.kill_replays,
@@ -79,6 +80,11 @@ def how(inputs: Inputs) -> str:
         if name in STUDIES:
             ways.append(STUDIES[name])
     return " ".join(dict.fromkeys(ways))
+
+
+def counted_fleets(inputs: Inputs) -> list[Fleet]:
+    """The results of folders whose figures are counts of accesses, not estimates of a sample."""
+    return [each for each in inputs.fleets if "sample.pages" not in each["figures"]]
 
 
 def seeds(inputs: Inputs) -> str:

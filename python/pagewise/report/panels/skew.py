@@ -15,7 +15,7 @@ SAMPLES = (
     Column("rate", "sampled", "share"),
     Column("pages", "in the sample", "count"),
     Column("error_top_0.1", "error of top 10 %", "share"),
-    Column("error_single_pages", "error of once", "share"),
+    Column("error_single_pages", "error of accessed once", "share"),
     Column("error_miss_ratio", "error of miss ratios, at most", "share"),
 )
 EVEN = Series("evenly spread", ((0, 0), (1, 1)), is_reference=True)
@@ -52,7 +52,7 @@ def panel(inputs: Inputs) -> Panel | None:
     tables = [Table("skew", "Skew and single accesses", columns(nouns(inputs)), rows, is_open=True)]
     samples = [each for name, analysis in analyses.items() if (each := sampled(name, analysis))]
     if samples:
-        title = "Estimates from a sample of the pages, and half of their 95 % confidence intervals"
+        title = "Estimates from a sample of the pages, with half of the width of the 95 % intervals"
         tables.append(Table("samples", title, SAMPLES, samples, is_open=True))
     processes = by_process(inputs)
     if processes:

@@ -133,7 +133,7 @@ def panel(inputs: Inputs) -> Panel | None:
         )
     if inputs.trace_kills:
         notes.append("A kill without known free memory is in the table only.")
-    lacks = {lack for found in inputs.pressure.values() for lack in found["lacks"]}
+    lacks = {lack for found in inputs.pressure.values() for lack in found.get("lacks") or ()}
     if lacks:
         notes.append(f"Unknown, since the trace lacks it: {'; '.join(sorted(lacks))}.")
     title = "Launches, kills and pressure"
@@ -179,7 +179,7 @@ def heat_charts(inputs: Inputs, names: Sequence[str], time: Axis) -> list[Chart]
     """A map of time and addresses for each trace with regions of DAMON."""
     charts = []
     for number, (name, found) in enumerate(inputs.pressure.items()):
-        heat = found["heat"]
+        heat = found.get("heat")
         if heat is None or not heat["ranges"]:
             continue
         count = len(heat["ranges"])
@@ -345,7 +345,7 @@ def finding(inputs: Inputs) -> str:
         sentences.append("The trace has no finished launch.")
     if inputs.trace_kills and not kills:
         sentences.append("The trace has no kill.")
-    heats = [each["heat"] for each in inputs.pressure.values()]
+    heats = [each.get("heat") for each in inputs.pressure.values()]
     regions = sum(heat["regions"] for heat in heats if heat is not None)
     if regions:
         sentences.append(f"DAMON counted accesses in {format_counted(regions, 'region')}.")
