@@ -1,6 +1,6 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
 # docs: builds the documentation site in build/site; it opens without a network.
-# test: all tests except those in emulated guests; test-desk and test-live are its Python parts.
+# test: the tests that need no emulated guest and are not marked long; test-desk and test-live are its Python parts.
 # kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
 # test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
@@ -34,10 +34,12 @@ demo:
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
 test test-all check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
+# Tests marked long take over ten seconds each on two quiet processors; most repeat what others try, with more settings.
+test: MARKED := -m "not long"
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-desk test-live
+	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-desk test-live MARKED='$(MARKED)'
 	@tools/skipped.sh $(SKIPPED)
 
 test-all: .venv/.test-extras build
@@ -50,11 +52,11 @@ test-rust:
 	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
 
 test-desk:
-	$(PYTHON) -m pytest -q -n 2 --dist loadfile --ignore=tests/vm --ignore=tests/live --ignore=tests/dist
+	$(PYTHON) -m pytest -q $(MARKED) -n 2 --dist loadfile --ignore=tests/vm --ignore=tests/live --ignore=tests/dist
 
 # Tests that change this machine run one after the other.
 test-live:
-	$(PYTHON) -m pytest -q tests/live
+	$(PYTHON) -m pytest -q $(MARKED) tests/live
 
 # Guests are emulated, each on one processor, so they run beside all other tests.
 test-vm: .venv/.test-extras build

@@ -31,10 +31,10 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests in live/ as slow: most take seconds; `make test` runs them all."""
+    """Marks tests in live/ as slow, since most take seconds, and those that are long."""
     live = Path(__file__).with_name("live")
     for item in items:
-        if live in item.path.parents:
+        if live in item.path.parents or item.get_closest_marker("long"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -13,7 +13,7 @@ INSTRUCTIONS_MAX = 20_000
 
 NEEDED = [name for name in ("qemu-x86_64", "cc", "cargo") if shutil.which(name) is None]
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(
         platform.machine() != "x86_64" or bool(NEEDED),
         reason=f"needs x86-64, qemu-user, cc and cargo; missing: {NEEDED or 'x86-64'}",

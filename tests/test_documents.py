@@ -34,6 +34,8 @@ READERS_OWN = {
 """Recordings that only the reader has."""
 ELSEWHERE = {"capture", "remote", "verify"}
 """Commands that need an emulator or a board, or change the machine; their own tests run them."""
+LONG = ("a-thousand-traces", "recording-to-settings")
+"""Tutorials whose commands take over 20 s."""
 EXPECTED = ("cannot keep up", "the advice takes at most", "the kernel's zram does not have zstd")
 """Warnings about what ships: the phone's flash is slower than the recorded disk, the demo's phone
 is small, and the sampled kernel has no zstd."""
@@ -152,7 +154,11 @@ def test_a_tutorial_shows_the_real_output(stem: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", TOURS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.long if page.stem in LONG else ()) for page in TOURS],
+    ids=lambda page: page.stem,
+)
 def test_the_commands_of_a_tutorial_run(page: Path, tmp_path: Path) -> None:
     prepare(page, tmp_path)
     tour = [words for words in lines(page) if not (READERS_OWN | ELSEWHERE) & set(words)]

@@ -506,8 +506,15 @@ def test_forks_beside_streams_that_need_memory_do_not_hang(folder: Path, mode: s
     assert status(program, str(folder / "line"), MODE=mode) == (0, "")
 
 
+MODULES = (
+    "test_mmap",
+    pytest.param("test_threading", marks=pytest.mark.long),
+    pytest.param("test_subprocess", marks=pytest.mark.long),
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["test_mmap", "test_threading", "test_subprocess"])
+@pytest.mark.parametrize("module", MODULES)
 def test_pythons_own_tests_pass(module: str, tmp_path: Path) -> None:
     known = subprocess.run(
         [sys.executable, "-c", f"import test.{module}"], capture_output=True, timeout=300

@@ -121,7 +121,9 @@ def test_core_files_hold_memory_in_use_and_little_else(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+@pytest.mark.parametrize(
+    "mode", ["fast", *(pytest.param(mode, marks=pytest.mark.long) for mode in ("guarded", "thp"))]
+)
 @pytest.mark.parametrize("what", ["idle", "again", "grow"])
 def test_core_files_of_programs_at_rest_hold_memory_in_use_and_hardly_more(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, mode: str, what: str

@@ -139,7 +139,14 @@ def status(program: Path, folder: Path, environment: dict[str, str]) -> tuple[in
     return done.returncode, (done.stdout + done.stderr)[-1000:]
 
 
-@pytest.mark.parametrize("name", TESTS)
+# mallocfork3 waits most of a minute.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long) if name == "mallocfork3" else name
+        for name in TESTS
+    ],
+)
 def test_a_test_of_glibc_passes(sources: Sources, tmp_path: Path, name: str) -> None:
     program = tmp_path / name
     built = sources.compiled(sources.root / TESTS[name], sources.support, "-o", program, "-pthread")

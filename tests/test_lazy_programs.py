@@ -22,6 +22,7 @@ from programs.summary import is_held, refusal
 REPEATS = 3
 PEAK_PAIRS = 5
 QUICK = {name: program for name, program in PROGRAMS.items() if program.is_quick}
+LONG = ("stop the world", "node workers")
 
 
 def lacking() -> str | None:
@@ -49,7 +50,10 @@ def test_a_broken_library_is_reported(place: Path) -> None:
     selftest(place)
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in QUICK],
+)
 def test_a_program_has_the_same_outcome_with_the_library(name: str, place: Path) -> None:
     program = QUICK[name]
     if reason := program.absent():

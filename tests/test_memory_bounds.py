@@ -118,7 +118,7 @@ def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) 
     assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_study_of_nvm_cache_stays_within_its_bound(tmp_path: Path) -> None:
     small = {name: value for name, value in SMALL.items() if name not in ("name", "memory_mib")}
     examples = Path(__file__).parents[1] / "examples"

@@ -177,7 +177,7 @@ def small(corpus: Mapping[Key | str, Life]) -> dict[object, Life]:
     return first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_no_life_of_the_study_has_a_needless_kill(corpus: Mapping[Key | str, Life]) -> None:
     killed = {
         key: life for key, life in corpus.items() if life.phone["killer"]["rule"]["by"] != "none"

@@ -131,6 +131,7 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.long
 def test_json_is_all_of_standard_output_though_a_worker_dies(tmp_path: Path, place: Path) -> None:
     killed: list[int] = []
     with swept(tmp_path, place) as process:
@@ -142,6 +143,7 @@ def test_json_is_all_of_standard_output_though_a_worker_dies(tmp_path: Path, pla
     assert json.loads(shown)["failed"] == []
 
 
+@pytest.mark.long
 def test_the_next_run_removes_what_a_killed_run_left(tmp_path: Path, place: Path) -> None:
     with swept(tmp_path, place) as process:
         journal = tmp_path / "results.parquet.journal"

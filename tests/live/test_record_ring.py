@@ -287,6 +287,7 @@ def test_the_end_of_the_command_keeps_its_last_kill(tmp_path: Path) -> None:
     assert (folder / "adj").read_text() == adj
 
 
+@pytest.mark.long
 def test_a_full_ring_keeps_the_last_part_in_bounded_memory(tmp_path: Path) -> None:
     options = ("--ring", "10min", "--ring-bytes", "1MiB", "--buffer", "64KiB", "--kills")
     with ring(tmp_path / "kept", *options, "--keep-on", "signal", "--after", "1s") as recorder:

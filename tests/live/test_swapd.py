@@ -40,6 +40,8 @@ POLICIES = (
     *("flash", "priority", "hierarchical", "hybrid-clock", "hybrid", "nvm-cache"),
     "adaptive",
 )
+ALWAYS = ("hierarchical", "adaptive")
+"""Policies that `make test` tries; `make test-all` tries all of them."""
 # Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if
 # all is right.
 WORK = """
@@ -117,7 +119,7 @@ def logs() -> set[str]:
 
 
 @alone
-@pytest.mark.parametrize("place", ["file", "device"])
+@pytest.mark.parametrize("place", ["file", pytest.param("device", marks=pytest.mark.long)])
 def test_a_command_finds_its_pages_and_gives_its_status(
     group: Group, folder: Path, place: str
 ) -> None:
@@ -140,7 +142,10 @@ def test_a_command_finds_its_pages_and_gives_its_status(
 
 
 @alone
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param(name, marks=() if name in ALWAYS else pytest.mark.long) for name in POLICIES],
+)
 def test_the_desk_decides_the_moves_of_every_policy_again(
     group: Group, folder: Path, policy: str
 ) -> None:
@@ -234,7 +239,7 @@ def loop_device(folder: Path, mebibytes: int) -> Iterator[str]:
 
 
 @alone
-@pytest.mark.parametrize("place", ["file", "device"])
+@pytest.mark.parametrize("place", [pytest.param("file", marks=pytest.mark.long), "device"])
 def test_a_fast_tier_on_a_disk_holds_pages_that_it_encrypts(
     group: Group, folder: Path, place: str
 ) -> None:
@@ -288,7 +293,7 @@ def pasted(text: str) -> None:
 
 
 @alone
-@pytest.mark.parametrize("policy", ["adaptive", "nvm-cache"])
+@pytest.mark.parametrize("policy", ["adaptive", pytest.param("nvm-cache", marks=pytest.mark.long)])
 def test_advised_settings_serve_an_area_and_their_undo_removes_it(
     group: Group, folder: Path, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
@@ -375,9 +380,11 @@ def used(device: str) -> int:
 @pytest.mark.parametrize(
     ("policy", "on", "program_text"),
     [
-        ("hierarchical", [], WORK),
+        pytest.param("hierarchical", [], WORK, marks=pytest.mark.long),
         ("adaptive", [], WORK),
-        ("adaptive", ["--encrypt", "--fast-on", "FOLDER/fast"], WORK),
+        pytest.param(
+            *("adaptive", ["--encrypt", "--fast-on", "FOLDER/fast"], WORK), marks=pytest.mark.long
+        ),
         ("hierarchical", ["--compress", "lz4"], MIXED),
         ("adaptive", ["--compress", "zstd"], MIXED),
     ],
@@ -574,6 +581,7 @@ def test_a_device_quicker_than_the_way_to_swapd_is_not_emulated(folder: Path) ->
 
 
 @alone
+@pytest.mark.long
 def test_reads_of_an_emulated_tier_take_its_time_with_the_way_to_swapd(
     group: Group, folder: Path
 ) -> None:

@@ -184,6 +184,7 @@ def file_system(folder: Path) -> Iterator[Path]:
 
 
 @alone
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="mkfs.ext4 is missing")
 def test_programs_wait_for_a_slow_tier_that_stalls(group: Group, folder: Path) -> None:
     """A frozen file system ends no write."""

@@ -137,10 +137,14 @@ COMMANDS = {
     "java": ("javac", java),
     "qemu": ("qemu-system-x86_64", lambda _: [sys.executable, "-c", QEMU]),
 }
+LONG = ("sqlite", "redis", "qemu")
 LIMIT_MIB = {"sqlite": 32, "redis": 32, "python": 40, "java": 72, "qemu": 120}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in COMMANDS],
+)
 def test_a_program_short_of_memory_prints_the_same_on_swapd(folder: Path, name: str) -> None:
     program, command_in = COMMANDS[name]
     if shutil.which(program) is None:
