@@ -72,6 +72,7 @@ def flat(nested: dict[str, list[list[float]]]) -> list[float]:
     return [value for runs in nested.values() for run in runs for value in run]
 
 
+@pytest.mark.slow
 def test_visits_of_an_application_and_run_are_not_independent() -> None:
     """Intervals of independent visits hold the true mean in half of the samples."""
     nested = [launches(number) for number in range(200)]

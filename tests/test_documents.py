@@ -130,7 +130,10 @@ def prepare(page: Path, folder: Path) -> None:
         subprocess.run([sys.executable, *words], cwd=folder, check=True, timeout=300)
 
 
-@pytest.mark.parametrize("stem", SHOWN)
+@pytest.mark.parametrize(
+    "stem",
+    [pytest.param(stem, marks=pytest.mark.slow if stem in LONG else ()) for stem in SHOWN],
+)
 def test_a_tutorial_shows_the_real_output(stem: str, tmp_path: Path) -> None:
     page = ROOT / "docs" / "tutorials" / f"{stem}.md"
     prepare(page, tmp_path)
