@@ -75,6 +75,8 @@ RATIOS = {"miss_ratio": "misses", "hit_ratio": "hits"}
 """Names of ratios of a policy with a number of frames, and what they are shares of."""
 OF_CELLS = {"io_time_s": "I/O time", "slow_writes": "pages written to slow"}
 """Figures of the cells of a sweep that simulate an architecture, each followed by the cell."""
+SHARE_OF_PAGES = "percent="
+"""What precedes a share of the pages, in percent, in the name of a ratio."""
 OFFLINE = ("opt",)
 """Policies that know the future."""
 SHARES = (
@@ -99,7 +101,8 @@ def in_words(name: str) -> str:
     """What tables call a figure; its name if there are no words for it."""
     if ratio := ratio_of(name):
         policy, frames = ratio
-        return f"{RATIOS[name.partition('.')[0]]} of {policy}, {frames} frames"
+        room = f"{frames} frames" if frames.isdecimal() else f"frames for {frames}"
+        return f"{RATIOS[name.partition('.')[0]]} of {policy}, {room}"
     figure, _, cell = name.partition(".")
     if cell and figure in OF_CELLS:
         return f"{OF_CELLS[figure]} of {cell}"
@@ -107,10 +110,18 @@ def in_words(name: str) -> str:
 
 
 def ratio_of(name: str) -> tuple[str, str] | None:
-    """The policy and the frames of a ratio of misses or hits; None for another figure."""
+    """The policy and the frames of a ratio of misses or hits; None for another figure.
+
+    Instead of frames, a sweep may have a share of the pages of each trace, after `SHARE_OF_PAGES`.
+    """
     kind, _, rest = name.partition(".")
+    if kind not in RATIOS:
+        return None
+    policy, mark, percent = rest.rpartition(f".{SHARE_OF_PAGES}")
+    if mark:
+        return policy, f"{percent} % of pages"
     policy, _, frames = rest.rpartition(".")
-    return (policy, frames) if kind in RATIOS and frames.isdecimal() else None
+    return (policy, frames) if frames.isdecimal() else None
 
 
 def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
