@@ -127,7 +127,8 @@ def ratio_of(name: str) -> tuple[str, str] | None:
 def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
     """In how many recordings each policy misses least, by frames and policy.
 
-    Policies that miss equally often count each. Policies that know the future are left out.
+    Policies that miss equally often count each. Policies that know the future are left out, and so
+    are sizes of memory with a single policy.
     """
     counts: dict[str, dict[str, int]] = {}
     for figures in recordings:
@@ -137,6 +138,8 @@ def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
                 sign = -1 if name.startswith("hit_") else 1
                 missed.setdefault(ratio[1], {})[ratio[0]] = sign * value
         for frames, ratios in missed.items():
+            if len(ratios) < 2:
+                continue
             for policy, value in ratios.items():
                 row = counts.setdefault(frames, {})
                 row[policy] = row.get(policy, 0) + (value == min(ratios.values()))

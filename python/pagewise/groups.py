@@ -48,6 +48,8 @@ BEYOND = 0.5
 """How far beyond its 10 % and 90 % values a figure counts, in the distance between both."""
 SHORTEST_S = 1e-3
 """Shorter times count as this one, since a time of 0 has no logarithm."""
+SMALLEST_SHARE = 0.001
+"""Smaller shares count as this one, and those nearer to 1 as 1 less this one."""
 SEED = 1
 
 
@@ -113,7 +115,10 @@ def groups(traces: Sequence[str], rows: Sequence[Figures]) -> tuple[FleetGroups,
     distances = numpy.array([numpy.linalg.norm(points - centre, axis=1) for centre in centres])
     nearest = distances.argmin(axis=0)
     members = [numpy.flatnonzero(nearest == each) for each in range(len(centres))]
-    order = sorted(range(len(centres)), key=lambda each: (-len(members[each]), each))
+    order = sorted(
+        (each for each, inside in enumerate(members) if len(inside)),
+        key=lambda each: (-len(members[each]), members[each][0]),
+    )
     numbers = list(nowhere)
     for number, each in enumerate(order, 1):
         inside = [whole[at] for at in members[each]]
@@ -158,9 +163,9 @@ def compared(held: dict[str, NDArray[float64]], random: Generator) -> dict[str, 
 def scaled(name: str, values: NDArray[float64], random: Generator) -> NDArray[float64] | None:
     """A figure of all recordings so that its 10 % value is 0 and its 90 % value 1.
 
-    Counts, sizes and times go in by their logarithm. Whole numbers are first moved at random by up
-    to a half, since otherwise each small count would look like a group. None if both values are
-    equal.
+    Counts, sizes and times go in by their logarithm, and so do shares, by that of their odds unless
+    one is above 1. Whole numbers are first moved at random by up to a half, since otherwise each
+    small count would look like a group. None if both values are equal.
     """
     import numpy
 
@@ -173,6 +178,13 @@ def scaled(name: str, values: NDArray[float64], random: Generator) -> NDArray[fl
             is_whole = bool((values == values.round()).all())
             moved = values + random.uniform(-0.5, 0.5, len(values)) if is_whole else values
             values = numpy.log1p(numpy.maximum(moved, -0.5))
+        case _:
+            shares = numpy.maximum(values, SMALLEST_SHARE)
+            if values.max() <= 1:
+                shares = numpy.minimum(shares, 1 - SMALLEST_SHARE)
+                values = numpy.log(shares / (1 - shares))
+            else:
+                values = numpy.log(shares)
     return between(values)
 
 
@@ -200,8 +212,7 @@ def divided(
     answer["apart"] = best
     if best < APART:
         answer["why"] = (
-            f"groups would have a silhouette of at most {best:.2f} on the line between two "
-            f"centres; groups that are apart have {APART}"
+            f"divided, they are at most {best:.2f} apart, and groups are at least {APART}"
         )
         return answer, None
     chance = by_chance(points, random)
@@ -210,15 +221,15 @@ def divided(
         if value >= APART and value > reached:
             answer["apart"], answer["apart_by_chance"] = value, reached
             answer["why"] = (
-                f"any two have a silhouette of at least {value:.2f} on the line between their "
-                f"centres; recordings made up without groups reach {reached:.2f}"
+                f"at least {value:.2f} apart; made-up recordings without groups at most "
+                f"{reached:.2f}"
             )
             return answer, labels
     reached = max(chance.values(), default=0.0)
     answer["apart_by_chance"] = reached
     answer["why"] = (
-        f"groups would have a silhouette of at most {best:.2f} on the line between two centres; "
-        f"recordings made up without groups reach {reached:.2f}"
+        f"divided, they are at most {best:.2f} apart, and made-up recordings without groups up to "
+        f"{reached:.2f}"
     )
     return answer, None
 

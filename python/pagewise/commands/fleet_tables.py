@@ -1,4 +1,4 @@
-"""The tables of a folder of recordings: the spread of figures, outliers, groups, every recording."""
+"""The tables of a folder of recordings: spread of figures, outliers, groups, every recording."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import typer
 from pagewise.commands.fleet_tables import lines
 from pagewise.engines.recordings import runner_named
 from pagewise.errors import UnreadableInput, UsageError
-from pagewise.fleet import Fleet, FiguresOf, Unreadable, files_of, summary
+from pagewise.fleet import FiguresOf, Fleet, Unreadable, files_of, summary
 from pagewise.fleet_figures import SAMPLE_ERROR_MAX
 from pagewise.storage import is_remote, local_path, refuse_unwritable
 from pagewise.terminal import say, show, show_json, watched

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pagewise.commands.heat_map import heat_map
 from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
+from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,

@@ -34,7 +34,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import has_magic
-from os.path import commonprefix
 from pathlib import Path
 from typing import TypeVar
 
@@ -173,7 +172,10 @@ def _traces(address: str, folder: Path, place: str) -> list[TraceSource]:
     if not is_fleet(address):
         return [TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)]
     files = files_of(address)
-    shared = len(commonprefix([file.split("/")[:-1] for file in files]))
+    folders = [file.split("/")[:-1] for file in files]
+    first, last = min(folders), max(folders)
+    pairs = zip(first, last, strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     return [
         TraceSource("/".join(file.split("/")[shared:]), file, place=place, is_of_many=True)
         for file in files
