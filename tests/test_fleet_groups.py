@@ -14,6 +14,7 @@ from pagewise.groups import (
     RECORDINGS_MIN,
     SAMPLE_MAX,
     FleetGroups,
+    compared,
     groups,
     silhouette,
 )
@@ -94,6 +95,17 @@ def test_two_kinds_of_devices_are_two_groups(count: int) -> None:
     assert ((inside[typical] >= low) & (inside[typical] <= high)).all()
 
 
+def test_groups_may_be_apart_in_one_figure_of_many() -> None:
+    random = np.random.default_rng(10)
+    columns = np.concatenate([devices(random, 160), np.exp(random.normal(size=(160, 2)))], axis=1)
+    columns[100:, 1] *= 8
+    found, numbers = found_in(columns)
+    assert numbers == [1] * 100 + [2] * 60
+    assert "pages" in found["compared"] and len(found["compared"]) < len(NAMES)
+    # The medians of the other figures are shown, too.
+    assert list(found["found"][0]["medians"]) == list(NAMES)
+
+
 def test_three_kinds_are_three_groups() -> None:
     random = np.random.default_rng(3)
     columns = np.concatenate([devices(random, 50, center) for center in (0, 10, 20)])
@@ -124,7 +136,8 @@ def test_equal_recordings_and_figures_that_follow_from_others_are_not_compared()
     columns = devices(random, 100)
     columns[:, 1] = 3 * columns[:, 0] + 1
     columns[:, 2] = 0.5
-    assert found_in(columns)[0]["compared"] == ["accesses", "reaccess_share"]
+    held = {name: columns[:, at] for at, name in enumerate(NAMES[:4])}
+    assert list(compared(held, random)) == ["accesses", "reaccess_share"]
 
 
 def test_a_recording_that_lacks_a_figure_is_in_no_group() -> None:

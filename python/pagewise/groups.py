@@ -11,6 +11,7 @@ if they are farther apart than all of these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
@@ -33,10 +34,12 @@ RECORDINGS_MIN = 30
 GROUPS_MAX = 6
 SHARE_MIN = 0.1
 """The smallest share of the recordings that is a group; fewer are outliers."""
-APART = 0.75
-"""The silhouette of two groups that are apart: of two normal distributions whose means are 4.5
+APART = 0.8
+"""The silhouette of two groups that are apart: of two normal distributions whose means are 5.6
 standard deviations apart."""
-SAMPLE_MAX = 500
+FEW_FIGURES = (1, 2, 3, 5)
+"""By how many figures recordings are divided, beside by all."""
+SAMPLE_MAX = 300
 """So many recordings form the groups; each further one joins the group with the nearest centre."""
 MADE_UP = 30
 """How many times recordings without groups are made up, from three distributions in turn."""
@@ -68,8 +71,7 @@ class FleetGroups(TypedDict):
     """Groups of recordings whose figures are alike, and how far the groups are apart."""
 
     compared: list[str]
-    """The figures by which the recordings were compared. Left out are figures that fewer than nine
-    tenths of the recordings have, that hardly differ, or that follow from an earlier figure."""
+    """The figures by which the groups are apart; empty if there are no groups."""
     apart: float | None
     """How far the two nearest groups are apart: the mean silhouette of their recordings on the line
     between the centres of both, from -1 to 1. Without groups it is that of two halves, and null if
@@ -107,11 +109,12 @@ def groups(traces: Sequence[str], rows: Sequence[Figures]) -> tuple[FleetGroups,
         return none("the recordings hardly differ"), nowhere
     points = numpy.column_stack(list(columns.values()))
     places = numpy.unique(numpy.linspace(0, len(whole) - 1, SAMPLE_MAX).round().astype(int))
-    sample = points[places]
-    answer, labels = divided(sample, list(columns), random)
-    if labels is None:
+    answer, division = divided(points[places], list(columns), random)
+    if division is None:
         return answer, nowhere
-    centres = [numpy.median(sample[labels == each], axis=0) for each in range(labels.max() + 1)]
+    sample, points = points[places][:, division.figures], points[:, division.figures]
+    labels = division.labels
+    centres = [numpy.median(sample[labels == each], axis=0) for each in range(division.count)]
     distances = numpy.array([numpy.linalg.norm(points - centre, axis=1) for centre in centres])
     nearest = distances.argmin(axis=0)
     members = [numpy.flatnonzero(nearest == each) for each in range(len(centres))]
@@ -199,52 +202,75 @@ def between(values: NDArray[float64]) -> NDArray[float64] | None:
     return cut
 
 
+@dataclass(frozen=True)
+class Division:
+    """Points in groups by some of their figures."""
+
+    figures: list[int]
+    """The columns of the figures, in the order of the columns."""
+    count: int
+    """Number of groups."""
+    labels: Labels
+    """The group of each point."""
+    apart: float
+    """How far the two nearest groups are apart (`FleetGroups`)."""
+
+
 def divided(
     points: Points, names: list[str], random: Generator
-) -> tuple[FleetGroups, Labels | None]:
-    """As many groups as are apart, and the group of each point; None if there are no groups."""
-    divisions = {count: (apart(points, labels), labels) for count, labels in divisions_of(points)}
-    answer = none("no division into groups of a tenth of the recordings or more exists")
-    answer["compared"] = names
-    if not divisions:
-        return answer, None
-    best = max(value for value, _ in divisions.values())
+) -> tuple[FleetGroups, Division | None]:
+    """The division into groups that are apart; None if there are no groups.
+
+    Of several, that into most groups and, of these, that by most figures.
+    """
+    divisions = list(divisions_of(points))
+    best = max((each.apart for each in divisions), default=0.0)
+    answer = none(f"divided, they are at most {best:.2f} apart, and groups are at least {APART}")
     answer["apart"] = best
     if best < APART:
-        answer["why"] = (
-            f"divided, they are at most {best:.2f} apart, and groups are at least {APART}"
-        )
         return answer, None
     chance = by_chance(points, random)
-    for count in sorted(divisions, reverse=True):
-        (value, labels), reached = divisions[count], chance.get(count, 0.0)
-        if value >= APART and value > reached:
-            answer["apart"], answer["apart_by_chance"] = value, reached
-            answer["why"] = (
-                f"at least {value:.2f} apart; made-up recordings without groups at most "
-                f"{reached:.2f}"
-            )
-            return answer, labels
-    reached = max(chance.values(), default=0.0)
-    answer["apart_by_chance"] = reached
+    answer["apart_by_chance"] = chance
+    found = [each for each in divisions if each.apart >= APART and each.apart > chance]
+    if not found:
+        answer["why"] = (
+            f"divided, they are at most {best:.2f} apart, and made-up recordings without groups up "
+            f"to {chance:.2f}"
+        )
+        return answer, None
+    chosen = max(found, key=lambda each: (each.count, len(each.figures)))
+    answer["compared"] = [names[column] for column in chosen.figures]
+    answer["apart"] = chosen.apart
     answer["why"] = (
-        f"divided, they are at most {best:.2f} apart, and made-up recordings without groups up to "
-        f"{reached:.2f}"
+        f"at least {chosen.apart:.2f} apart; made-up recordings without groups at most {chance:.2f}"
     )
-    return answer, None
+    return answer, chosen
 
 
-def divisions_of(points: Points) -> Iterator[tuple[int, Labels]]:
-    """Divisions into 2 to `GROUPS_MAX` groups of which none is too small, by Ward's method."""
+def divisions_of(points: Points) -> Iterator[Division]:
+    """Divisions by all figures, and by those few that alone divide the points best."""
+    alone = [
+        max((each.apart for each in divisions_by(points, [column])), default=-1.0)
+        for column in range(points.shape[1])
+    ]
+    order = sorted(range(len(alone)), key=lambda column: -alone[column])
+    for count in sorted({min(count, len(order)) for count in (*FEW_FIGURES, len(order))}):
+        yield from divisions_by(points, sorted(order[:count]))
+
+
+def divisions_by(points: Points, figures: list[int]) -> Iterator[Division]:
+    """Divisions by these figures into 2 to `GROUPS_MAX` groups, none of them too small, by Ward's
+    method."""
     import numpy
     from scipy.cluster.hierarchy import fcluster, linkage
 
-    tree = linkage(points, "ward")
+    chosen = points[:, figures]
+    tree = linkage(chosen, "ward")
     for count in range(2, GROUPS_MAX + 1):
         labels = fcluster(tree, count, "maxclust") - 1
         sizes = numpy.bincount(labels)
         if len(sizes) == count and sizes.min() >= SHARE_MIN * len(points):
-            yield count, labels
+            yield Division(figures, count, labels, apart(chosen, labels))
 
 
 def apart(points: Points, labels: Labels) -> float:
@@ -278,18 +304,18 @@ def silhouette(first: NDArray[float64], second: NDArray[float64]) -> float:
     return float(shares.mean())
 
 
-def by_chance(points: Points, random: Generator) -> dict[int, float]:
-    """How far groups are apart at most in made-up recordings without groups, by number of groups.
+def by_chance(points: Points, random: Generator) -> float:
+    """How far groups are apart at most in made-up recordings without groups.
 
     These are drawn from a normal, a uniform and a skewed distribution on the principal axes of the
-    recordings, and scaled as they are.
+    recordings, and are scaled and divided as they are.
     """
     import numpy
 
     _, lengths, axes = numpy.linalg.svd(points - points.mean(axis=0), full_matrices=False)
     spreads = lengths / len(points) ** 0.5
     shape = (len(points), len(spreads))
-    farthest: dict[int, float] = {}
+    farthest = -1.0
     for number in range(MADE_UP):
         match number % 3:
             case 0:
@@ -300,6 +326,5 @@ def by_chance(points: Points, random: Generator) -> dict[int, float]:
                 drawn = (random.exponential(size=shape) - 1) * random.choice([-1, 1], shape[1])
         columns = [between(column) for column in ((drawn * spreads) @ axes).T]
         made = numpy.column_stack([column for column in columns if column is not None])
-        for count, labels in divisions_of(made):
-            farthest[count] = max(farthest.get(count, -1.0), apart(made, labels))
+        farthest = max(farthest, *(each.apart for each in divisions_of(made)))
     return farthest

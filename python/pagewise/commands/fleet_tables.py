@@ -15,7 +15,7 @@ OUTLYING_SHOWN = 10
 """How many recordings that are unlike the others get a line each."""
 FIGURES_SHOWN = 3
 """How many figures such a line has."""
-FIGURES_OF_GROUPS = 8
+FIGURES_OF_GROUPS = 10
 """How many figures of groups are shown, those that differ most first."""
 EVERY_MAX = 12
 """The most recordings of which each has a row; --json and the report have all of more."""
@@ -54,7 +54,7 @@ def alike(result: Fleet) -> list[Part]:
     """Groups of recordings that are alike, with the figures that set them apart; or why there are
     none, if recordings were compared."""
     groups = result.get("groups")
-    if not groups or not groups["compared"]:
+    if not groups or groups["apart"] is None:
         return []
     if not groups["found"]:
         return ["", f"No groups of recordings that are alike: {groups['why']}."]
@@ -65,7 +65,7 @@ def alike(result: Fleet) -> list[Part]:
     rows += [[in_words(name), *(median_of(each, name) for each in found)] for name in shown]
     title = f"{len(found)} groups of recordings that are alike ({groups['why']}), by median:"
     if len(shown) < len(names):
-        title = f"{title[:-1]}; {len(names) - len(shown)} more figures are in --json:"
+        title = f"{title[:-1]}; {format_counted(len(names) - len(shown), 'more figure')} in --json:"
     titles = ["figure", *(f"group {number}" for number in range(1, len(found) + 1))]
     typical = [(f"typical of group {at}", each["typical"]) for at, each in enumerate(found, 1)]
     return ["", title, figures(titles, rows), facts(typical)]
