@@ -74,8 +74,8 @@ class FleetGroups(TypedDict):
     """The figures by which the groups are apart; empty if there are no groups."""
     apart: float | None
     """How far the two nearest groups are apart: the mean silhouette of their recordings on the line
-    between the centres of both, from -1 to 1. Without groups it is that of two halves, and null if
-    the recordings were not divided."""
+    between the centres of both, from -1 to 1. Without groups it is the greatest of all divisions,
+    and null if the recordings were not divided."""
     apart_by_chance: float | None
     """The greatest such value of recordings that were made up without groups; null if it was not
     needed."""
