@@ -136,7 +136,7 @@ def test_a_sweep_of_addresses_has_the_same_rows(local: Path, remote: str, tmp_pa
     outputs = []
     for number, place in enumerate((str(local), f"file://{local}", remote)):
         output = tmp_path / f"{number}.parquet"
-        found = sweep({"traces": [f"{place}/*.csv", f"{place}/below"], "policy": policy}, output)
+        found = sweep({"traces": [f"{place}/*.csv", f"{place}/below/"], "policy": policy}, output)
         assert found["failed"] == [] and found["fleet"]["traces"] == 40
         assert "/pagewise-" not in json.dumps(found)
         outputs.append(output.read_bytes())

@@ -188,12 +188,6 @@ def exists(address: str) -> bool:
     return Path(local_path(address)).is_file()
 
 
-def is_folder(address: str) -> bool:
-    """Whether there is a folder at this fsspec address."""
-    files, path = filesystem(address)
-    return bool(files.isdir(path))
-
-
 @contextmanager
 def readable(address: str) -> Iterator[Path]:
     """A local file with the content of a path or address."""

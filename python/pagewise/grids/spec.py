@@ -45,7 +45,7 @@ from pagewise.grids.requests import Request
 from pagewise.grids.simulations import Simulation
 from pagewise.grids.traces import TraceSource
 from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
-from pagewise.storage import exists, is_folder, is_remote, local_path
+from pagewise.storage import exists, is_remote, local_path
 from pagewise.units import LIMIT, parse_size
 
 SCHEMA = "pagewise.sweep/1"
@@ -113,7 +113,15 @@ def draft(spec: Mapping[str, object], problems: Problems, *, folder: Path = Path
         *(_simulations(spec, problems) if _has_architectures(spec) else ()),
         *_sound(spec, "policy", _replacements, problems, default=[]),
     ]
-    return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
+    return Grid(_once(traces), tuple(dict.fromkeys(requests)))
+
+
+def _once(traces: Sequence[TraceSource]) -> tuple[TraceSource, ...]:
+    """The traces without those whose address an earlier entry has, under whatever name."""
+    found: dict[object, TraceSource] = {}
+    for trace in traces:
+        found.setdefault(trace.address or trace, trace)
+    return tuple(found.values())
 
 
 def _has_architectures(spec: Mapping[str, object]) -> bool:
@@ -183,10 +191,13 @@ def _traces(address: str, folder: Path, place: str) -> list[TraceSource]:
 
 
 def is_fleet(address: str) -> bool:
-    """Whether an address in a spec is a folder or a pattern, not a single file."""
+    """Whether an address in a spec is a folder or a pattern, not a single file.
+
+    Elsewhere than on this machine, the address of a folder ends with a slash.
+    """
     if not is_remote(address):
         return is_many(local_path(address))
-    return is_folder(address) or (has_magic(address) and not exists(address))
+    return address.endswith("/") or (has_magic(address) and not exists(address))
 
 
 def _scenario(parameters: object, seed: int, place: str) -> TraceSource:
