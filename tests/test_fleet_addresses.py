@@ -46,7 +46,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def remote(local: Path) -> Iterator[str]:
-    """The same files in fsspec's file system in memory."""
+    """The files of the folder, in fsspec's file system in memory."""
     files = fsspec.filesystem("memory")
     files.put(f"{local}/", "/fleet/", recursive=True)
     yield "memory://fleet"

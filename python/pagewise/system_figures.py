@@ -31,7 +31,7 @@ def figures_of_launches(result: TraceLaunches) -> dict[str, float]:
     for name in PARTS:
         held = (part_of(launch, f"{name}_s") for launch in found)
         parts_s = [part_s for part_s in held if part_s is not None]
-        if len(parts_s) == len(found) and sum(times_s):
+        if len(parts_s) == len(found) and sum(times_s) > 0:
             figures[f"launch.{name}_share"] = sum(parts_s) / sum(times_s)
     read = [launch["cache_miss_bytes"] for launch in found]
     if sizes := [size_bytes for size_bytes in read if size_bytes is not None]:

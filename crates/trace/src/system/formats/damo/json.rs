@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 64;
 pub enum Token<'text> {
     /// An object or a list begins.
     Open {
-        /// Whether it is an object.
+        /// Whether an object begins, not a list.
         is_object: bool,
     },
     /// The innermost object or list ends.
