@@ -87,7 +87,7 @@ def test_folders_patterns_and_files_at_addresses(local: Path, remote: str) -> No
     assert names(f"{remote}/.hid*") == [".hidden.csv"]
 
 
-def test_what_is_not_there_is_an_error(
+def test_an_address_without_files_is_an_error(
     remote: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place in ("memory://nowhere", f"{remote}/no-*", f"{remote}/absent.csv"):

@@ -40,7 +40,7 @@ standard deviations apart."""
 FEW_FIGURES = (1, 2, 3, 5)
 """By how many figures recordings are divided, beside by all."""
 SAMPLE_MAX = 300
-"""So many recordings form the groups; each further one joins the group with the nearest centre."""
+"""How many recordings form the groups; each further one joins the group with the nearest centre."""
 MADE_UP = 30
 """How many times recordings without groups are made up, from three distributions in turn."""
 HELD_MIN = 0.9

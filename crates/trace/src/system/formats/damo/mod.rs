@@ -21,7 +21,7 @@ pub const FORMAT: Format =
 /// Tokens of a call of `read`.
 const TOKENS_PER_READ: usize = 1 << 14;
 
-/// Regions of a snapshot that are kept; DAMON has 1,000 at most unless it is told otherwise.
+/// Regions of a snapshot that are kept; DAMON has 1,000 at most by default.
 const REGIONS_MAX: usize = 1 << 16;
 
 /// Recognises a list of objects that have a target and snapshots.
