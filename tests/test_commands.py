@@ -318,7 +318,7 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         ([*SIMULATE, "--architecture", ""], 2, "no architecture ''; known are"),
         (["simulate", "TRACE", "--as-recorded"], 3, "expected a recording of `pagewise-agent sw"),
         (["simulate", "absent", "--as-recorded", "--moves", "moves.csv"], 3, "absent"),
-        ([*SIMULATE, "--moves", "moves.csv"], 2, "--moves and --force need --as-recorded"),
+        ([*SIMULATE, "--moves", "moves.csv"], 2, "--moves needs --as-recorded"),
         ([*SIMULATE, "--as-recorded"], 2, "so it goes without --architecture, --fast-tier"),
     ],
 )

@@ -23,10 +23,15 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*
 LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 TOURS = [ROOT / "README.md", *TUTORIALS]
-SHOWN = {"a-boards-zram": 1, "a-phones-trace": 4, "a-thousand-traces": 3}
+SHOWN = {"a-boards-zram": 1, "a-phones-trace": 4, "a-thousand-traces": 5}
 """Tutorials whose output is compared line by line, and how many commands of each have output."""
-PREPARED = {"a-thousand-traces": ["examples/fleet.py", "fleet"]}
-"""Programs that a tutorial runs before its first command."""
+PREPARED = {
+    "a-thousand-traces": [
+        ["examples/fleet.py", "fleet"],
+        ["examples/fleet.py", "models", "200", "2"],
+    ]
+}
+"""Programs that a tutorial runs beside its commands."""
 READERS_OWN = {
     *("work.pgr", "busy.pgr", "before.perfetto-trace"),
     "kept/20261129T021421Z-kill.pgr",
@@ -125,7 +130,7 @@ def test_the_readme_shows_lines_of_the_real_output_and_marks_what_it_leaves_out(
 def prepare(page: Path, folder: Path) -> None:
     """Makes what the commands of a tutorial read, in a folder that stands for the repository."""
     (folder / "examples").symlink_to(ROOT / "examples")
-    if words := PREPARED.get(page.stem):
+    for words in PREPARED.get(page.stem, []):
         assert f"\n    python {shlex.join(words)}\n" in page.read_text()
         subprocess.run([sys.executable, *words], cwd=folder, check=True, timeout=300)
 

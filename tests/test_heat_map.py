@@ -9,6 +9,7 @@ import pytest
 import pagewise
 from pagewise.commands.heat_map import LEVELS, levels
 from pagewise.commands.pressure import summary
+from pagewise.errors import UnreadableInput
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT.parent / "shared/data/formats/damon/damo_perf.data.script"
@@ -67,6 +68,30 @@ def test_a_trace_without_regions_has_no_map() -> None:
     found = pagewise.pressure(ROOT / "fuzz/seeds/procfs/small")
     assert found["heat"] is None
     assert not any("DAMON" in str(part) for part in summary(found))
+
+
+def test_records_of_damo_have_the_map_of_the_text_they_were_made_from(tmp_path: Path) -> None:
+    # fuzz/seeds/damo: what damo 3.4.3 made of this text (2026-11-29) by parse_damon_trace,
+    # write_json and write_json_compressed of its module _damo_records.
+    expected = pagewise.pressure(ROOT / "tests/golden/damo-3.4.3.script")
+    assert expected["heat"] is not None and expected["heat"]["regions"] == 12
+    assert {row["target"] for row in expected["heat"]["ranges"]} == {"0", "1"}
+    for name in ("small", "compressed"):
+        record = ROOT / "fuzz/seeds/damo" / name
+        found = pagewise.pressure(record)
+        assert found["heat"] == expected["heat"] and found["losses"] == []
+        assert (found["disordered"], found["duration_s"]) == (0, expected["duration_s"])
+        info = pagewise.info(record)
+        assert info["events"] == {"damon_aggregated": 12} and info["accesses"] == 0
+    cut = tmp_path / "cut.json"
+    cut.write_bytes((ROOT / "fuzz/seeds/damo/small").read_bytes()[:7000])
+    found = pagewise.pressure(cut)
+    assert 0 < (found["heat"] or {})["regions"] < 12
+    assert [loss["what"] for loss in found["losses"]] == ["the end of the file: it is cut"]
+    wrong = tmp_path / "wrong.json"
+    wrong.write_bytes((ROOT / "fuzz/seeds/damo/small").read_bytes().replace(b": 0,", b"; 0,", 1))
+    with pytest.raises(UnreadableInput, match="at byte"):
+        pagewise.pressure(wrong)
 
 
 def test_damos_sample_covers_its_own_regions(tmp_path: Path) -> None:

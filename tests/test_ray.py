@@ -15,10 +15,13 @@ from pathlib import Path
 
 import pytest
 import waiting
+from commands import ran
 from scenarios import SMALL
 
 from pagewise import scratch
 from pagewise.engines.ray import RayEngine
+from pagewise.engines.recordings import runner_named
+from pagewise.fleet import Fleet, summary
 from pagewise.grids import cells, memory
 from pagewise.grids.run import sweep
 
@@ -187,3 +190,48 @@ def test_cells_that_no_node_has_memory_for_run_one_at_a_time(
     assert sweep(spec, remote, engine="ray")["failed"] == []
     assert asked == [(1, True)] * 6
     assert remote.read_bytes() == local.read_bytes()
+
+
+def traces_in(folder: Path, count: int) -> Path:
+    """Recordings of a few accesses, and a file that is none."""
+    folder.mkdir()
+    for number in range(count):
+        rows = (f"{time},{time * (number + 3) % 17}" for time in range(50 + number))
+        (folder / f"{number:02}.csv").write_text("\n".join(["time,id", *rows, ""]))
+    (folder / "note.bin").write_bytes(bytes(range(256)))
+    return folder
+
+
+def test_a_folder_has_the_same_bytes_on_ray(
+    cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = traces_in(tmp_path / "fleet", 40)
+    for command in (["analyze"], ["misses", "--policy", "lru,fifo", "--frames", "4"]):
+        name, *options = command
+        asked = [name, str(folder), *options, "--json"]
+        _, expected, _ = ran(*asked, capsys=capsys)
+        status, output, diagnostics = ran(*asked, "--engine", "ray", capsys=capsys)
+        assert status == 0 and output == expected and "note.bin" in diagnostics
+        asked[1] = f"file://{folder}"
+        _, output, _ = ran(*asked, "--engine", "ray", capsys=capsys)
+        assert output.replace("file://", "") == expected
+
+
+def test_a_recording_whose_worker_dies_is_read_again(cluster, tmp_path: Path) -> None:
+    folder, mark = traces_in(tmp_path / "fleet", 6), tmp_path / "killed"
+
+    def figures_of(path: str) -> dict[str, float]:
+        if path.endswith("03.csv") and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if path.endswith("04.csv"):
+            raise RuntimeError("a mistake in this program")
+        return {"events": float(len(Path(path).read_bytes()))}
+
+    files = sorted(map(str, folder.glob("*.csv")))
+    with runner_named("ray", address=None, jobs=None) as run:
+        found: Fleet = summary("analyze", files, figures_of, run=run)
+    assert mark.exists() and found["traces"] == 5
+    (failed,) = found["unreadable"]
+    assert failed["trace"] == files[4] and "failed in its worker" in failed["error"]
+    assert "a mistake in this program" in failed["error"]

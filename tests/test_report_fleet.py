@@ -63,6 +63,57 @@ def test_the_tables_have_every_recording_with_outliers_first_and_every_file_left
     assert left_out.rows == [(f"{EVIL}.txt", "no known format")]
 
 
+def test_groups_have_a_table_and_a_column() -> None:
+    result = fleet()
+    medians = {"requests": 9.5, "miss_ratio.lru.8": 0.375}
+    result["groups"] = {
+        "compared": ["requests"],
+        "apart": 0.9,
+        "apart_by_chance": 0.6,
+        "why": "at least 0.90 apart; made-up recordings without groups at most 0.60",
+        "found": [
+            {"traces": 2, "typical": FORMULA, "medians": medians},
+            {"traces": 1, "typical": EVIL, "medians": {"requests": 995}},
+        ],
+    }
+    for each, number in zip(result["recordings"], (1, 1, 2), strict=True):
+        each["group"] = number
+    _, groups, every, _ = panel_of(result).tables
+    assert groups.caption.startswith("Groups of recordings that are alike: at least 0.90 apart")
+    assert groups.rows == [
+        ("recordings", "2", "1"),
+        ("typical recording", FORMULA, EVIL),
+        ("requests", "9.5", "995"),
+        ("misses of lru, 8 frames", "37.5 %", None),
+    ]
+    assert [column.label for column in every.columns][2] == "group"
+    assert [row[2] for row in every.rows] == [2, 1, 1]
+    assert "; 2 groups of recordings that are alike" in panel_of(result).finding
+    result["groups"]["found"] = []
+    assert len(panel_of(result).tables) == 3
+    result["groups"]["found"] = [{"traces": 1}]
+    with pytest.raises(UnreadableInput, match="groups"):
+        gather([result])
+
+
+def test_shares_above_one_and_sizes_have_their_axes() -> None:
+    result = fleet()
+    for number, each in enumerate(result["recordings"]):
+        each["figures"] = {
+            "refault_bytes": 4096 << number,
+            "io_time_share": 0.5 + number,
+            "slow.reads": 7 + number,
+        }
+    result["figures"] = {
+        name: result["figures"]["requests"]
+        for name in ("refault_bytes", "io_time_share", "slow.reads")
+    }
+    charts = {chart.identifier: chart for chart in panel_of(result).charts}
+    assert charts["fleet-0-share"].x.high == 2.5
+    assert charts["fleet-0-bytes"].x.unit == "bytes"
+    assert charts["fleet-0-recordings"].y.high == 2.5
+
+
 def test_the_verdict_says_how_many_recordings_are_unlike_the_others() -> None:
     inputs = gather([fleet()])
     (finding,) = verdict(inputs, {"fleet"}).findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypeAlias, TypedDict
 
+from pagewise.fleet import Fleet
 from pagewise.ranges import Amount, Count
 from pagewise.types import Loss
 
@@ -58,6 +59,9 @@ class SweepResult(TypedDict):
     """Cells that were computed now."""
     failed: list[FailedCell]
     """What each failed cell asked, with the `error`."""
+    fleet: NotRequired[Fleet]
+    """The figures of the traces in folders and patterns, and their spread; absent if the spec names
+    only files."""
 
 
 class SweepCell(TypedDict):

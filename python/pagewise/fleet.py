@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from glob import glob, has_magic
 from statistics import fmean, median, quantiles
-from typing import TypedDict
+from typing import NotRequired, TypeAlias, TypedDict
 
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.fleet_figures import Figures
+from pagewise.groups import FleetGroups, groups
 from pagewise.ranges import Count
+from pagewise.recording import Progress
+from pagewise.storage import addresses_of, is_remote, local_path, readable
+
+FiguresOf: TypeAlias = Callable[[str], Figures]
+"""Gives the figures of the recording at a path. Raises PagewiseError."""
+Answer: TypeAlias = dict[str, float] | PagewiseError
+"""The figures of a recording, or why it has none."""
+Runner: TypeAlias = Callable[[Sequence[str], FiguresOf], Iterator[Answer]]
+"""Gives the answer for each path, in their order."""
 
 OUTLIER_SCORE = 3.5
 """Values with a greater modified z-score are outliers (Iglewicz and Hoaglin, How to Detect and
@@ -64,6 +75,8 @@ class FleetTrace(TypedDict):
     outlying: dict[str, float]
     """The modified z-scores above 3.5 or below -3.5, by figure: how far the recording is from the
     median, in standard deviations."""
+    group: NotRequired[Count | None]
+    """The number of the recording's group in `groups`, from 1; null if it is in none."""
 
 
 class Unreadable(TypedDict):
@@ -90,24 +103,37 @@ class Fleet(TypedDict):
     """Every recording that was read, in the order of the paths."""
     unreadable: list[Unreadable]
     """The files that could not be read."""
+    groups: NotRequired[FleetGroups]
+    """Groups of recordings whose figures are alike."""
 
 
 def is_many(path: str) -> bool:
-    """Whether a path stands for several recordings: a folder, or a pattern that is no file."""
-    return os.path.isdir(path) or (has_magic(path) and not os.path.lexists(path))
+    """Whether a path stands for several recordings: a folder, or a pattern that is no file.
+
+    An address always does, even that of a single file.
+    """
+    if os.path.lexists(path):
+        return os.path.isdir(path)
+    return "://" in path or has_magic(path)
 
 
 def files_of(path: str) -> list[str]:
     """The files in a folder and in the folders below it, or those that fit a pattern, by name.
 
-    ``**`` in a pattern stands for any folders. Hidden files and folders are left out. Raises
-    UnreadableInput if there is none.
+    ``path`` may be an fsspec address, and the files then are addresses too. ``**`` in a pattern
+    stands for any folders. Hidden files and folders are left out. Raises UnreadableInput if there
+    is no file.
     """
-    if os.path.isdir(path):
-        found = glob(os.path.join(_literal(path), "**"), recursive=True)
+    if is_remote(path):
+        files = addresses_of(path)
     else:
-        found = glob(path, recursive=True)
-    files = sorted(each for each in found if os.path.isfile(each))
+        place, start = local_path(path), path[: len(path) - len(local_path(path))]
+        if os.path.isdir(place):
+            found = glob(os.path.join(_literal(place), "**"), recursive=True)
+        else:
+            is_file = os.path.lexists(place)
+            found = glob(_literal(place) if is_file else place, recursive=True)
+        files = sorted(f"{start}{each}" for each in found if os.path.isfile(each))
     if not files:
         raise UnreadableInput(
             f"{path}: no file found", path=path, hint="give a folder of recordings or a pattern"
@@ -120,22 +146,67 @@ def _literal(path: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
 
 
-def summary(command: str, paths: Iterable[str], figures_of: Callable[[str], Figures]) -> Fleet:
-    """The figures of each recording, and their spread. A recording that fails is listed with its
-    error; a mistake in the request, which fails on all of them, is raised."""
-    recordings: list[FleetTrace] = []
+def answer(path: str, figures_of: FiguresOf) -> Answer:
+    """The figures of the recording at a path or address, or why it has none.
+
+    What is at an address is copied to a temporary file first, and read there.
+    """
+    place = local_path(path)
+    try:
+        with readable(path) if is_remote(path) else nullcontext(place) as copy:
+            place = str(copy)
+            return dict(figures_of(place))
+    except PagewiseError as error:
+        if place == path:
+            return error
+        text = str(error).replace(place, path)
+        return type(error)(text, path=path, position=error.position, hint=error.hint)
+
+
+def in_turn(paths: Sequence[str], figures_of: FiguresOf) -> Iterator[Answer]:
+    """The answer for each path, one after the other."""
+    return (answer(path, figures_of) for path in paths)
+
+
+def summary(
+    command: str,
+    paths: Iterable[str],
+    figures_of: FiguresOf,
+    *,
+    run: Runner = in_turn,
+    progress: Progress | None = None,
+) -> Fleet:
+    """The figures of each recording, their spread, and groups of recordings that are alike.
+
+    A recording that fails is listed with its error; a mistake in the request, which fails on all of
+    them, is raised. ``progress`` counts recordings.
+    """
+    files = list(paths)
+    rows: list[tuple[str, Figures]] = []
     unreadable: list[Unreadable] = []
     mistake: UsageError | None = None
-    for path in paths:
-        try:
-            figures = dict(figures_of(path))
-        except PagewiseError as error:
-            unreadable.append({"trace": path, "error": str(error)})
-            mistake = mistake or (error if isinstance(error, UsageError) else None)
-            continue
-        recordings.append({"trace": path, "figures": figures, "outlying": {}})
-    if not recordings and mistake:
+    for done, (path, found) in enumerate(zip(files, run(files, figures_of), strict=True), 1):
+        if progress is not None:
+            progress(done, len(files))
+        if isinstance(found, PagewiseError):
+            unreadable.append({"trace": path, "error": str(found)})
+            mistake = mistake or (found if isinstance(found, UsageError) else None)
+        else:
+            rows.append((path, found))
+    if not rows and mistake:
         raise mistake
+    return of_rows(command, rows, unreadable)
+
+
+def of_rows(
+    command: str, rows: Sequence[tuple[str, Figures]], unreadable: list[Unreadable]
+) -> Fleet:
+    """The spread of figures over recordings that were read, and the groups of these."""
+    found, numbers = groups([trace for trace, _ in rows], [figures for _, figures in rows])
+    recordings: list[FleetTrace] = [
+        {"trace": trace, "figures": dict(figures), "outlying": {}, "group": number}
+        for (trace, figures), number in zip(rows, numbers, strict=True)
+    ]
     names = dict.fromkeys(name for each in recordings for name in each["figures"])
     return {
         "schema": "pagewise.fleet/1",
@@ -144,6 +215,7 @@ def summary(command: str, paths: Iterable[str], figures_of: Callable[[str], Figu
         "figures": {name: spread(name, recordings) for name in names},
         "recordings": recordings,
         "unreadable": unreadable,
+        "groups": found,
     }
 
 

@@ -6,12 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from pagewise.errors import UnreadableInput
-from pagewise.types import Analysis, Events, Misses
-from pagewise.units import format_count, format_figure, format_seconds, format_share
+from pagewise.types import Analysis, Events, Misses, Simulate
+from pagewise.units import (
+    format_count,
+    format_figure,
+    format_seconds,
+    format_share,
+    format_size,
+)
 
 Figures: TypeAlias = Mapping[str, float]
 """Figures of one recording by name."""
-Unit: TypeAlias = Literal["count", "share", "seconds"]
+Unit: TypeAlias = Literal["count", "bytes", "share", "seconds"]
 
 WORDS = {
     "events": "events",
@@ -30,10 +36,47 @@ WORDS = {
     "swap.never_returned.pages": "pages that never came back",
     "sample.pages": "pages in the sample",
     "sample.error": "error of miss ratios, +/-",
+    "fast.reads": "pages read from the fast tier",
+    "fast.writes": "pages written to the fast tier",
+    "slow.reads": "pages read from the slow tier",
+    "slow.writes": "pages written to the slow tier",
+    "slow.life_days": "days of life of the slow device",
+    "slow_writes_share": "pages written to slow, of flash-only",
+    "io_time_s": "I/O time",
+    "io_time_share": "I/O time, of flash-only",
+    "stall_time_s": "stall time",
+    "queue_time_s": "queue time",
+    "launches": "finished launches",
+    "launch.median_s": "median launch",
+    "launch.max_s": "slowest launch",
+    "cold.launches": "cold launches",
+    "cold.median_s": "median cold launch",
+    "launch.kill_wait_share": "waits for kills, of launches",
+    "launch.direct_reclaim_share": "direct reclaim, of launches",
+    "launch.kswapd_share": "kswapd, of launches",
+    "launch.refault_share": "waits for I/O, of launches",
+    "launch.swapin_share": "swap-ins, of launches",
+    "launch.cpu_share": "processor time, of launches",
+    "launch.read_bytes": "read for the median launch",
+    "kills": "kills",
+    "kills.per_hour": "kills per hour",
+    "kills.came_back_share": "came back within 60 s, of kills",
+    "kills.needless_share": "needless, of judged kills",
+    "kills.late_share": "late, of judged kills",
+    "kills.wrong_victim_share": "wrong victim, of judged kills",
+    "direct_reclaim_s": "direct reclaim",
+    "kswapd_s": "kswapd",
+    "refault_bytes": "read again",
+    "refault_wait_s": "waits for pages read again",
+    "thrashing_s": "thrashing",
 }
 """What tables call a figure. docs/analyses.md#many-recordings explains each."""
 RATIOS = {"miss_ratio": "misses", "hit_ratio": "hits"}
 """Names of ratios of a policy with a number of frames, and what they are shares of."""
+OF_CELLS = {"io_time_s": "I/O time", "slow_writes": "pages written to slow"}
+"""Figures of the cells of a sweep that simulate an architecture, each followed by the cell."""
+SHARE_OF_PAGES = "percent="
+"""What precedes a share of the pages, in percent, in the name of a ratio."""
 OFFLINE = ("opt",)
 """Policies that know the future."""
 SHARES = (
@@ -47,30 +90,45 @@ SAMPLE_ERROR_MAX = 0.05
 
 def unit_of(name: str) -> Unit:
     """The unit of a figure."""
-    if name.endswith("_s"):
+    if name.endswith("_s") or name.startswith("io_time_s."):
         return "seconds"
-    return "share" if name.startswith(SHARES) else "count"
+    if name.endswith("_bytes"):
+        return "bytes"
+    return "share" if name.startswith(SHARES) or name.endswith("_share") else "count"
 
 
 def in_words(name: str) -> str:
     """What tables call a figure; its name if there are no words for it."""
     if ratio := ratio_of(name):
         policy, frames = ratio
-        return f"{RATIOS[name.partition('.')[0]]} of {policy}, {frames} frames"
+        room = f"{frames} frames" if frames.isdecimal() else f"frames for {frames}"
+        return f"{RATIOS[name.partition('.')[0]]} of {policy}, {room}"
+    figure, _, cell = name.partition(".")
+    if cell and figure in OF_CELLS:
+        return f"{OF_CELLS[figure]} of {cell}"
     return WORDS.get(name, name)
 
 
 def ratio_of(name: str) -> tuple[str, str] | None:
-    """The policy and the frames of a ratio of misses or hits; None for another figure."""
+    """The policy and the frames of a ratio of misses or hits; None for another figure.
+
+    Instead of frames, a sweep may have a share of the pages of each trace, after `SHARE_OF_PAGES`.
+    """
     kind, _, rest = name.partition(".")
+    if kind not in RATIOS:
+        return None
+    policy, mark, percent = rest.rpartition(f".{SHARE_OF_PAGES}")
+    if mark:
+        return policy, f"{percent} % of pages"
     policy, _, frames = rest.rpartition(".")
-    return (policy, frames) if kind in RATIOS and frames.isdecimal() else None
+    return (policy, frames) if frames.isdecimal() else None
 
 
 def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
     """In how many recordings each policy misses least, by frames and policy.
 
-    Policies that miss equally often count each. Policies that know the future are left out.
+    Policies that miss equally often count each. Policies that know the future are left out, and so
+    are sizes of memory with a single policy.
     """
     counts: dict[str, dict[str, int]] = {}
     for figures in recordings:
@@ -80,10 +138,29 @@ def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
                 sign = -1 if name.startswith("hit_") else 1
                 missed.setdefault(ratio[1], {})[ratio[0]] = sign * value
         for frames, ratios in missed.items():
+            if len(ratios) < 2:
+                continue
             for policy, value in ratios.items():
                 row = counts.setdefault(frames, {})
                 row[policy] = row.get(policy, 0) + (value == min(ratios.values()))
     return counts
+
+
+def telling(medians: Sequence[Figures]) -> list[str]:
+    """The names of figures, those first by which groups with these medians differ most.
+
+    Shares differ by their difference, other figures by their ratio.
+    """
+
+    def difference(name: str) -> float:
+        values = [each[name] for each in medians if name in each]
+        if unit_of(name) == "share":
+            return max(values) - min(values)
+        least = max(min(values), 1e-9)
+        return 1 - least / max(max(values), least)
+
+    names = dict.fromkeys(name for each in medians for name in each)
+    return sorted(names, key=lambda name: -difference(name))
 
 
 def written(name: str, value: float) -> str:
@@ -93,6 +170,8 @@ def written(name: str, value: float) -> str:
             return format_seconds(value)
         case "share":
             return format_share(value)
+        case "bytes":
+            return format_size(round(value))
         case _:
             return format_figure(value) if value < 100 else format_count(round(value))
 
@@ -133,6 +212,36 @@ def figures_of_misses(result: Misses, *, is_hits: bool = False) -> dict[str, flo
     if sample := result.get("sample"):
         widths = (width for each in sample["error"].values() for width in each.values())
         figures |= of_sample(result["trace"], sample["pages"], widths)
+    return figures
+
+
+def figures_of_simulation(
+    result: Simulate, flash_only: Simulate, life_days: float | None
+) -> dict[str, float]:
+    """What an architecture costs, also as a share of what ``flash_only`` costs.
+
+    ``life_days``: until the rated writes of the slow device are used up; None if unknown. Raises
+    UnreadableInput without accesses.
+    """
+    if not flash_only["slow"]["reads"] and not flash_only["slow"]["writes"]:
+        raise UnreadableInput("has no accesses", path=result["trace"])
+    fast, slow = result["fast"], result["slow"]
+    figures: dict[str, float] = {
+        "slow.reads": slow["reads"],
+        "slow.writes": slow["writes"],
+        "io_time_s": result["io_time_s"],
+        "stall_time_s": result["stall_time_s"],
+    }
+    if result["fast_bytes"]:
+        figures |= {"fast.reads": fast["reads"], "fast.writes": fast["writes"]}
+    if (queue_time_s := result.get("queue_time_s")) is not None:
+        figures["queue_time_s"] = queue_time_s
+    if flash_only["io_time_s"]:
+        figures["io_time_share"] = result["io_time_s"] / flash_only["io_time_s"]
+    if written_alone := flash_only["slow"]["writes"]:
+        figures["slow_writes_share"] = slow["writes"] / written_alone
+    if life_days is not None:
+        figures["slow.life_days"] = life_days
     return figures
 
 

@@ -83,13 +83,14 @@ OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "import": ("import", "import-references"),
     "analyze": ("analyze", "fleet"),
     "info": ("info", "allocations", "references", "fleet"),
-    "kills": ("trace-kills", "kills"),
+    "kills": ("trace-kills", "kills", "fleet"),
     "killtrace": ("kills",),
-    "launches": ("launches", "launches-compared"),
+    "launches": ("launches", "launches-compared", "fleet"),
     "misses": ("misses", "misses-of-traces", "fleet"),
     "pagesize": ("page-size",),
     "pagesize-verify": ("pagesize-verify", "pagesize-guest"),
-    "simulate": ("simulate", "as-recorded"),
+    "pressure": ("pressure", "fleet"),
+    "simulate": ("simulate", "as-recorded", "fleet"),
 }
 """The results of commands that have another name than their result, or more than one."""
 

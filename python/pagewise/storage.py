@@ -1,21 +1,27 @@
 """Files by path or by fsspec address (``s3://bucket/key``, ``gs://...``, ``file:///...``).
 
-Only addresses need fsspec, which comes with the extra ``ray``.
+Only addresses need fsspec, which comes with the extra ``ray``; ``file://`` does not.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
 from pagewise.errors import OF_CLUSTERS, Missing, UnreadableInput, UnwritableOutput, UsageError
 from pagewise.scratch import BESIDE, scratch
-from pagewise.units import MIB
+from pagewise.units import MIB, format_size
 
 FILE = "file://"
+BLOCK_BYTES = 4 * MIB
+"""How much of a file is copied at once."""
+FREE_SHARE = 0.5
+"""The share of the free space in the folder for temporary files that a copy may take."""
 TEXT_BYTES_MAX = 4 * MIB
 """The largest spec or description that is read. Most are written by hand, and all are small."""
 KERNEL_FOLDERS = ("/proc/", "/sys/")
@@ -45,14 +51,64 @@ def filesystem(address: str) -> tuple[Any, str]:
     return files, path
 
 
+def addresses_of(pattern: str) -> list[str]:
+    """The files in the folder at an address and in the folders below it, or those that fit a
+    pattern, by name; for the address of a file, that file.
+
+    Hidden files and folders are left out, unless a pattern names them. Raises UnreadableInput if
+    the place cannot be read.
+    """
+    files, path = filesystem(pattern)
+    try:
+        if files.isfile(path):
+            return [str(files.unstrip_protocol(path))]
+        listed = files.glob if has_magic(path) else files.find
+        found = {name: each["type"] for name, each in listed(path, detail=True).items()}
+    except FileNotFoundError:
+        return []
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UnreadableInput(f"{pattern}: {error}", path=pattern) from error
+    folder = path if not has_magic(path) else fixed_part(path)
+    may_be_hidden = has_magic(path) and "/." in path
+    return sorted(
+        str(files.unstrip_protocol(name))
+        for name, kind in found.items()
+        if kind == "file" and (may_be_hidden or "/." not in f"/{name.removeprefix(folder)}")
+    )
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern before the first special character, with a slash at the end."""
+    folders = pattern.split("/")
+    fixed = next((at for at, name in enumerate(folders) if has_magic(name)), len(folders) - 1)
+    return "".join(f"{name}/" for name in folders[:fixed])
+
+
 def fetch(address: str, destination: Path) -> None:
-    """Copies the content of an address to the file ``destination``, completely or not at all."""
+    """Copies the content of an address to the file ``destination``, completely or not at all.
+
+    Raises UnreadableInput if it cannot be read, or if it takes more than half of the free space.
+    """
     files, path = filesystem(address)
     aside = destination.with_name(f"{destination.name}.{os.getpid()}.part")
+    limit = int(shutil.disk_usage(destination.parent).free * FREE_SHARE)
+    left = limit
     try:
-        files.get_file(path, str(aside))
-    except (OSError, RuntimeError) as error:
+        with files.open(path, "rb") as source, open(aside, "wb") as copy:
+            while block := source.read(BLOCK_BYTES):
+                left -= len(block)
+                if left < 0:
+                    raise UnreadableInput(
+                        f"{address}: larger than {format_size(limit)}, half of what is free in "
+                        f"{destination.parent}",
+                        path=address,
+                        hint="set TMPDIR to a folder with more room",
+                    )
+                copy.write(block)
+    except (OSError, RuntimeError, UnreadableInput) as error:
         aside.unlink(missing_ok=True)
+        if isinstance(error, UnreadableInput):
+            raise
         raise UnreadableInput(f"{address}: {error}", path=address) from error
     aside.replace(destination)
 

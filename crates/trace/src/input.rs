@@ -1,5 +1,5 @@
 //! A recording as a stream of bytes with its offset, from a file, standard input or memory. The first
-//! bytes tell whether it is plain, gzip, zstd or a zip archive. The sha256 is that of the file on disk.
+//! bytes tell whether it is plain, gzip, zlib, zstd or a zip archive. The sha256 is that of the file on disk.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
@@ -18,6 +18,10 @@ pub const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Bytes per read of a file.
 const READ_BYTES: usize = 128 * 1024;
+
+/// The first bytes of zlib's streams with a window of 32 KiB (RFC 1950), by level: fastest, default, best. Those of the
+/// second level are text, `x^`.
+const ZLIB_HEADS: [[u8; 2]; 3] = [[0x78, 0x01], [0x78, 0x9c], [0x78, 0xda]];
 
 /// Origin of the bytes, so that they can be read again.
 #[derive(Clone)]
@@ -88,12 +92,16 @@ impl Input {
             return Err(Error::new(ErrorKind::Corrupt, path, "is empty").at(Position::Byte(0)));
         }
         let is_gzip = head.starts_with(&[0x1f, 0x8b]);
+        let is_zlib = ZLIB_HEADS.iter().any(|known| head.starts_with(known));
         let is_zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let is_zip = head.starts_with(zip::MAGIC);
         let whole = std::io::Cursor::new(head).chain(raw);
         let reader: Box<dyn Read + Send> = if is_gzip {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
             Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
+        } else if is_zlib {
+            let buffered = BufReader::with_capacity(READ_BYTES, whole);
+            Box::new(flate2::bufread::ZlibDecoder::new(buffered))
         } else if is_zstd {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
             Box::new(zstd::Decoder::with_buffer(buffered).map_err(failed)?)
@@ -107,7 +115,7 @@ impl Input {
             origin,
             meter,
             reader,
-            is_packed: is_gzip || is_zstd || is_zip,
+            is_packed: is_gzip || is_zlib || is_zstd || is_zip,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -380,6 +388,22 @@ mod tests {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(bytes).unwrap();
         encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn streams_of_zlib_are_read() {
+        let text = vec![b'x'; 3 * BUFFER_BYTES + 7];
+        for level in [1, 6, 9] {
+            let level = flate2::Compression::new(level);
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            encoder.write_all(&text).unwrap();
+            let packed = encoder.finish().unwrap();
+            let cut = packed[..packed.len() / 2].to_vec();
+            assert_eq!(read_all(Input::from_bytes("a", packed).unwrap()).unwrap(), text);
+            let error = Input::from_bytes("a", cut).and_then(read_all).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+        }
+        assert_eq!(read_all(Input::from_bytes("a", *b"x^2\n").unwrap()).unwrap(), b"x^2\n");
     }
 
     #[test]

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
-from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
+from pagewise.commands.fleets import (
+    FleetAddress,
+    FleetEngine,
+    FleetJobs,
+    FleetOptions,
+    FleetReport,
+    show_fleet,
+)
 from pagewise.commands.options import (
     As,
     Force,
@@ -43,6 +50,7 @@ EXAMPLES = (
     "pagewise analyze trace.parquet --page-size 16KiB",
     "pagewise analyze trace.parquet --sample 1%",
     "pagewise analyze 'fleet/*.parquet' --report fleet.html",
+    "pagewise analyze s3://bucket/fleet --sample 32k --jobs 4",
 )
 
 
@@ -69,6 +77,9 @@ def run(
     map_: Map = None,
     report: FleetReport = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Show how skewed the accesses are, how many pages are used once, and what memory would help.
@@ -80,6 +91,7 @@ def run(
     """
     if top is not None and by is None:
         raise UsageError("--top works only with --by process", hint="add --by process")
+    options = FleetOptions(report, force, engine, address, jobs)
     if is_many(trace):
         if by is not None:
             raise UsageError("--by process works only for one recording")
@@ -92,8 +104,8 @@ def run(
                 )
             )
 
-        return show_fleet("analyze", [trace], figures_of, report=report, force=force, json=json)
-    refuse_report([trace], report, force=force)
+        return show_fleet("analyze", [trace], figures_of, options, json=json)
+    options.refuse_for_single([trace])
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES

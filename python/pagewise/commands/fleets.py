@@ -1,28 +1,28 @@
-"""How `info`, `analyze` and `misses` print the spread of figures over many recordings."""
+"""How commands answer for a folder of recordings, and print the spread of figures over them."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from pagewise.commands.fleet_tables import lines
+from pagewise.engines.recordings import runner_named
 from pagewise.errors import UnreadableInput, UsageError
-from pagewise.fleet import Fleet, FleetTrace, Spread, Unreadable, files_of, outlying, summary
-from pagewise.fleet_figures import SAMPLE_ERROR_MAX, Figures, best_policies, in_words, written
-from pagewise.recording import Progress
-from pagewise.storage import refuse_unwritable
-from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
-from pagewise.units import format_count, format_counted, format_seconds, format_share, format_size
+from pagewise.fleet import FiguresOf, Fleet, Unreadable, files_of, summary
+from pagewise.fleet_figures import SAMPLE_ERROR_MAX
+from pagewise.storage import is_remote, local_path, refuse_unwritable
+from pagewise.terminal import say, show, show_json, watched
+from pagewise.units import format_counted, format_share, format_size
 
 REASONS_SHOWN = 3
 """How many reasons for leaving out files get a line each."""
-OUTLYING_SHOWN = 10
-"""How many recordings that are unlike the others get a line each."""
-FIGURES_SHOWN = 3
-"""How many figures such a line has."""
 
 FleetReport: TypeAlias = Annotated[
     str | None,
@@ -33,44 +33,86 @@ FleetReport: TypeAlias = Annotated[
         "recording, and those that are unlike the others.",
     ),
 ]
+FleetEngine: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        metavar="local|ray",
+        help="For a folder or a pattern: read recordings on this machine, or on a Ray cluster.",
+    ),
+]
+FleetAddress: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="ADDRESS",
+        help="The Ray cluster, e.g. ray://head:10001; default: start one on this machine.",
+    ),
+]
+FleetJobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="For a folder or a pattern: how many recordings are read at once; default: 1, on Ray "
+        "all cores.",
+    ),
+]
 
 
-def refuse_report(traces: Sequence[str], report: str | None, *, force: bool) -> None:
-    """Raises UsageError if ``--report`` or ``--force`` is given for single recordings."""
-    if report is not None:
-        raise UsageError(
-            "--report works only for a folder or a pattern",
-            hint=f"for one recording: {shlex.join(['pagewise', 'report', *traces, '-o', report])}",
-        )
-    if force:
-        raise UsageError("--force needs --report")
+@dataclass(frozen=True)
+class FleetOptions:
+    """The options that only a folder or a pattern takes."""
+
+    report: str | None = None
+    force: bool = False
+    engine: str = "local"
+    address: str | None = None
+    jobs: int | None = None
+
+    def refuse_for_single(self, traces: Sequence[str], instead: str | None = None) -> None:
+        """Raises UsageError if one of the options is given, since no recording is a folder.
+
+        ``instead``: how to make a report of single recordings; default: by `pagewise report`.
+        """
+        if self.report is not None:
+            made = shlex.join(["pagewise", "report", *traces, "-o", self.report])
+            raise UsageError(
+                "--report works only for a folder or a pattern",
+                hint=instead or f"for one recording: {made}",
+            )
+        if self.force:
+            raise UsageError("--force needs --report")
+        self.refuse_engine()
+
+    def refuse_engine(self) -> None:
+        """Raises UsageError if an engine is chosen."""
+        if self.engine != "local" or self.address is not None or self.jobs is not None:
+            raise UsageError("--engine, --address and --jobs work only for a folder or a pattern")
 
 
 def show_fleet(
     command: str,
     paths: Sequence[str],
-    figures_of: Callable[[str], Figures],
+    figures_of: FiguresOf,
+    options: FleetOptions,
     *,
-    report: str | None,
-    force: bool,
     json: bool,
 ) -> None:
     """Computes the figures of all recordings in folders and patterns, and prints their spread.
 
-    With ``report`` also writes the page. Raises UnreadableInput if no file can be read.
+    With a report also writes the page. Raises UnreadableInput if no file can be read.
     """
     files = [file for path in paths for file in files_of(path)]
-    if report is not None:
-        page = Path(report)
-        refuse_unwritable(page, force=force)
-        if page.exists() and any(page.samefile(file) for file in files):
-            raise UsageError(
-                f"{report} is also an input", hint="name a file outside the folder for --report"
-            )
-    elif force:
-        raise UsageError("--force needs --report")
-    with watched("reading", counted="recordings") as progress:
-        result = summary(command, watching(files, progress), figures_of)
+    refuse_page(options, files)
+    with (
+        to_stderr(options.engine != "local"),
+        watched("reading", counted="recordings") as progress,
+        runner_named(options.engine, address=options.address, jobs=options.jobs) as run,
+    ):
+        result = summary(command, files, figures_of, run=run, progress=progress)
     if json:
         show_json(result)
     elif result["traces"]:
@@ -79,19 +121,37 @@ def show_fleet(
     tell_small_samples(result)
     if not result["traces"]:
         raise UnreadableInput("none of the files can be read", path=paths[0])
-    if report is not None:
+    if options.report is not None:
         from pagewise.report import report as build
 
-        made = build([dict(result)], report, force=force)
+        made = build([dict(result)], options.report, force=options.force)
         say(f"{made['path']}: {format_size(made['bytes'])}", path=made["path"])
 
 
-def watching(files: Sequence[str], progress: Progress | None) -> Iterator[str]:
-    """The files, with a report of progress before each."""
-    for done, file in enumerate(files):
-        if progress is not None:
-            progress(done, len(files))
-        yield file
+def refuse_page(options: FleetOptions, files: Sequence[str]) -> None:
+    """Raises UsageError if the page of a report cannot be written, or would replace an input."""
+    if options.report is None:
+        if options.force:
+            raise UsageError("--force needs --report")
+        return
+    page = Path(options.report)
+    refuse_unwritable(page, force=options.force)
+    local = [local_path(file) for file in files if not is_remote(file)]
+    if page.exists() and any(page.samefile(file) for file in local):
+        raise UsageError(
+            f"{options.report} is also an input",
+            hint="name a file outside the folder for --report",
+        )
+
+
+@contextmanager
+def to_stderr(is_wanted: bool) -> Iterator[None]:
+    """Prints to standard error meanwhile, if wanted: Ray prints when a worker dies."""
+    if is_wanted:
+        with redirect_stdout(sys.stderr):
+            yield
+    else:
+        yield
 
 
 def tell_unreadable(unreadable: Sequence[Unreadable]) -> None:
@@ -123,72 +183,3 @@ def tell_small_samples(result: Fleet) -> None:
             f"{format_share(error['median'])} or more; --sample 32k takes 32,000 pages of large "
             "recordings, and small ones whole"
         )
-
-
-def lines(result: Fleet) -> list[Part]:
-    """A table of the figures, and the recordings that are unlike the others."""
-    rows = [
-        [
-            in_words(name),
-            *(written(name, value) for value in values(spread)),
-            format_count(spread["outliers_count"]),
-        ]
-        for name, spread in result["figures"].items()
-    ]
-    titles = ["figure", "min", "10 %", "median", "90 %", "max", "outliers"]
-    parts: list[Part] = [headline(result), "", figures(titles, rows, words=1)]
-    parts += best(result)
-    found = outlying(result["recordings"])
-    if not found:
-        return parts
-    count = format_count(len(found))
-    shown = f"{count} unlike the others, the farthest first:"
-    if len(found) > OUTLYING_SHOWN:
-        shown = f"{count} unlike the others; the farthest {OUTLYING_SHOWN} (--json has all):"
-    return [*parts, "", shown, facts([differing(each) for each in found[:OUTLYING_SHOWN]])]
-
-
-def best(result: Fleet) -> list[Part]:
-    """In how many recordings each policy misses least; nothing for fewer than two policies."""
-    counts = best_policies([each["figures"] for each in result["recordings"]])
-    policies = list(dict.fromkeys(policy for row in counts.values() for policy in row))
-    if len(policies) < 2:
-        return []
-    rows = [
-        [frames, *(format_count(row.get(policy, 0)) for policy in policies)]
-        for frames, row in counts.items()
-    ]
-    title = "recordings in which a policy misses least; equal policies count each:"
-    return ["", title, figures(["frames", *policies], rows)]
-
-
-def headline(result: Fleet) -> str:
-    """How many recordings there are, and how much they hold."""
-    text = format_counted(result["traces"], "recording")
-    if left_out := len(result["unreadable"]):
-        text += f", {format_counted(left_out, 'file')} left out"
-    held = [each["figures"] for each in result["recordings"]]
-    if events := total(held, "events"):
-        text += f"; together {format_count(round(events))} events"
-        if seconds := total(held, "duration_s"):
-            text += f" and {format_seconds(seconds)}"
-    return text
-
-
-def total(held: Sequence[Mapping[str, float]], name: str) -> float:
-    """The sum of a figure over the recordings that have it."""
-    return sum(each.get(name, 0) for each in held)
-
-
-def values(spread: Spread) -> tuple[float, ...]:
-    """The values of a row of the table."""
-    return spread["min"], spread["p10"], spread["median"], spread["p90"], spread["max"]
-
-
-def differing(recording: FleetTrace) -> tuple[str, str]:
-    """A recording, and the figures by which it is unlike the others, the farthest first."""
-    scores = recording["outlying"]
-    names = sorted(scores, key=lambda name: -abs(scores[name]))
-    words = [f"{in_words(name)} {written(name, recording['figures'][name])}" for name in names]
-    more = f"; {len(words) - FIGURES_SHOWN} more" if len(words) > FIGURES_SHOWN else ""
-    return recording["trace"], "; ".join(words[:FIGURES_SHOWN]) + more

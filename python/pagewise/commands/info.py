@@ -11,7 +11,14 @@ import typer
 from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.columns import FORMAT, what_to_try
-from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
+from pagewise.commands.fleets import (
+    FleetAddress,
+    FleetEngine,
+    FleetJobs,
+    FleetOptions,
+    FleetReport,
+    show_fleet,
+)
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Force, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
@@ -60,6 +67,9 @@ def run(
     ] = None,
     report: FleetReport = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Show what a recording holds, what is absent or lost, and which analyses that rules out.
@@ -67,13 +77,14 @@ def run(
     For a folder or a pattern in quotes, show how the figures are spread over its recordings.
     """
     limit = None if loss_limit is None else parse_share(loss_limit)
+    options = FleetOptions(report, force, engine, address, jobs)
     if is_many(trace):
 
         def figures_of(path: str) -> Figures:
             return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
 
-        return show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
-    refuse_report([trace], report, force=force)
+        return show_fleet("info", [trace], figures_of, options, json=json)
+    options.refuse_for_single([trace])
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
         result = info(source, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
@@ -9,13 +10,21 @@ from pagewise.commands.system_options import (
     SystemTrace,
     Timeline,
     answer,
+    show_systems,
 )
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures
+from pagewise.system_figures import figures_of_kills
 from pagewise.system_traces import kills
 from pagewise.terminal import Part, cell, figures
 from pagewise.types import Judged, TraceKill, TraceKills
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
-EXAMPLES = ("pagewise kills phone.perfetto-trace", "pagewise kills phone.perfetto-trace --json")
+EXAMPLES = (
+    "pagewise kills phone.perfetto-trace",
+    "pagewise kills phone.perfetto-trace --json",
+    "pagewise kills 'traces/*.perfetto-trace'",
+)
 
 
 def run(
@@ -23,13 +32,27 @@ def run(
     report: Report = None,
     timeline: Timeline = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Show which processes were killed in a system trace, why, and who came back soon.
 
-    Each kill is judged by the trace: needless, late, or of the wrong process.
+    Each kill is judged by the trace: needless, late, or of the wrong process. For a folder or a
+    pattern in quotes, show how the figures are spread over its traces.
     """
+    options = FleetOptions(report, force, engine, address, jobs)
+    if is_many(trace):
+        show_systems("kills", trace, figures_at, options, timeline, json=json)
+        return
+    options.refuse_engine()
     answer(kills, summary, trace, report, timeline, force=force, json=json)
+
+
+def figures_at(path: str) -> Figures:
+    """The figures of a trace among many."""
+    return figures_of_kills(kills(path))
 
 
 def summary(found: TraceKills) -> list[Part]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
@@ -14,8 +15,12 @@ from pagewise.commands.system_options import (
     SystemTrace,
     Timeline,
     answer,
+    show_systems,
 )
 from pagewise.errors import UsageError
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures
+from pagewise.system_figures import figures_of_launches
 from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
 from pagewise.terminal import Part, cell, figures, show, show_json, watched
 from pagewise.types import TraceLaunch, TraceLaunches
@@ -24,6 +29,7 @@ from pagewise.units import format_count, format_seconds, format_size
 EXAMPLES = (
     "pagewise launches phone.perfetto-trace",
     "pagewise launches before.perfetto-trace after.perfetto-trace",
+    "pagewise launches 'traces/*.perfetto-trace' --report fleet.html",
 )
 
 
@@ -40,13 +46,22 @@ def run(
     report: Report = None,
     timeline: Timeline = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Show when apps were launched, and what each launch waited for.
 
-    With two traces, compare the medians of each app.
+    With two traces, compare the medians of each app. For a folder or a pattern in quotes, show how
+    the figures are spread over its traces.
     """
+    options = FleetOptions(report, force, engine, address, jobs)
     if after is not None:
+        options.refuse_engine()
+        for each in (trace, after):
+            if is_many(each):
+                raise UsageError(f"{each}: two traces are compared, not folders or patterns")
         for option, path in (("--report", report), ("--timeline", timeline)):
             if path is not None:
                 raise UsageError(f"{option}: shows one trace", hint="leave out the second trace")
@@ -59,7 +74,16 @@ def run(
         else:
             show(*changes(compared))
         return
+    if is_many(trace):
+        show_systems("launches", trace, figures_at, options, timeline, json=json)
+        return
+    options.refuse_engine()
     answer(launches, summary, trace, report, timeline, force=force, json=json)
+
+
+def figures_at(path: str) -> Figures:
+    """The figures of a trace among many."""
+    return figures_of_launches(launches(path))
 
 
 def summary(found: TraceLaunches) -> list[Part]:

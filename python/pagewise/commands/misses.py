@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
-from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
+from pagewise.commands.fleets import (
+    FleetAddress,
+    FleetEngine,
+    FleetJobs,
+    FleetOptions,
+    FleetReport,
+    show_fleet,
+)
 from pagewise.commands.options import (
     As,
     Force,
@@ -68,6 +75,9 @@ def run(
     map_: Map = None,
     report: FleetReport = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Count the exact misses of eviction policies at given memory sizes.
@@ -77,6 +87,7 @@ def run(
     estimates: 28.4 % +/- 1.2 means from 27.2 to 29.6 %, with a confidence of 95 %. For a folder
     or a pattern in quotes, show how the ratios are spread over its recordings.
     """
+    options = FleetOptions(report, force, engine, address, jobs)
     if any(map(is_many, traces)):
 
         def figures_of(path: str) -> Figures:
@@ -90,8 +101,8 @@ def run(
             )
             return figures_of_misses(counted, is_hits=ratio)
 
-        return show_fleet("misses", traces, figures_of, report=report, force=force, json=json)
-    refuse_report(traces, report, force=force)
+        return show_fleet("misses", traces, figures_of, options, json=json)
+    options.refuse_for_single(traces)
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
         together = questions.misses(

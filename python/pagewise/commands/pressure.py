@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
 from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
@@ -10,7 +11,11 @@ from pagewise.commands.system_options import (
     SystemTrace,
     Timeline,
     answer,
+    show_systems,
 )
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures
+from pagewise.system_figures import figures_of_pressure
 from pagewise.system_traces import pressure
 from pagewise.terminal import Part, facts, figures
 from pagewise.types import PressureInterval, TracePressure
@@ -19,6 +24,7 @@ from pagewise.units import format_seconds, format_share, format_size
 EXAMPLES = (
     "pagewise pressure phone.perfetto-trace",
     "pagewise pressure phone.perfetto-trace --report pressure.html",
+    "pagewise pressure 'traces/*.perfetto-trace'",
 )
 
 CAUSES_SHOWN = 2
@@ -30,10 +36,26 @@ def run(
     report: Report = None,
     timeline: Timeline = None,
     force: Force = False,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
-    """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
+    """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes.
+
+    For a folder or a pattern in quotes, show how the sums are spread over its traces.
+    """
+    options = FleetOptions(report, force, engine, address, jobs)
+    if is_many(trace):
+        show_systems("pressure", trace, figures_at, options, timeline, json=json)
+        return
+    options.refuse_engine()
     answer(pressure, summary, trace, report, timeline, force=force, json=json)
+
+
+def figures_at(path: str) -> Figures:
+    """The figures of a trace among many."""
+    return figures_of_pressure(pressure(path))
 
 
 def summary(found: TracePressure) -> list[Part]:

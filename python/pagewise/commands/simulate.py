@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -11,6 +12,14 @@ from pagewise import _core, catalog, questions
 from pagewise.advice.costs import TIERS, Devices, Tier
 from pagewise.answers import Spread
 from pagewise.commands import as_recorded
+from pagewise.commands.fleets import (
+    FleetAddress,
+    FleetEngine,
+    FleetJobs,
+    FleetOptions,
+    FleetReport,
+    show_fleet,
+)
 from pagewise.commands.options import (
     As,
     Format,
@@ -24,10 +33,14 @@ from pagewise.commands.options import (
     tell_losses,
 )
 from pagewise.errors import UsageError
+from pagewise.fleet import is_many
+from pagewise.fleet_figures import Figures, figures_of_simulation
 from pagewise.grids.simulations import OF_THE_REPLAY
+from pagewise.recording import Progress, Trace, read
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
 from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 from pagewise.units import (
+    DAYS_PER_YEAR,
     format_count,
     format_range,
     format_seconds,
@@ -48,6 +61,8 @@ EXAMPLES = (
     "pagewise simulate trace.parquet --architecture hybrid --fast-tier 128MiB --fast zram-lz4 "
     "--slow emmc-5.1 --option readahead=kernel --option queueing=yes",
     "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
+    "pagewise simulate fleet --architecture adaptive --fast-tier 256MiB --fast zram-lz4 "
+    "--slow ufs-3.1 --report fleet.html",
 )
 REQUEST = ("architecture", "fast_tier", "fast", "slow")
 """What a simulation needs beside the recording, unless --as-recorded takes it from there."""
@@ -108,11 +123,16 @@ def run(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite the file of --moves if it exists.")
+        bool,
+        typer.Option("--force", help="Overwrite the file of --moves or --report if it exists."),
     ] = False,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
+    report: FleetReport = None,
+    engine: FleetEngine = "local",
+    address: FleetAddress = None,
+    jobs: FleetJobs = None,
     json: Json = False,
 ) -> None:
     """Replay a recording on two tiers of swap, and count reads, writes, time and wear.
@@ -122,8 +142,10 @@ def run(
     Counts are pages of 4 KiB, or --page-size. Life is the time until the device's rated writes are
     used up, if this traffic continues day and night, with a write amplification of 2 (1 to 5)
     inside the device. The wear in --json is the share of the rated writes used per day, without
-    write amplification.
+    write amplification. For a folder or a pattern in quotes, show how the figures are spread over
+    its recordings.
     """
+    options = FleetOptions(report, force, engine, address, jobs)
     if as_recorded_:
         others = {
             "--architecture": architecture,
@@ -136,46 +158,95 @@ def run(
             "--format": format,
             "--as": as_,
             "--map": map_,
+            "--report": report,
         }
         refuse_beside_recorded(others)
+        options.refuse_engine()
+        if is_many(trace):
+            raise UsageError("--as-recorded takes one recording, neither a folder nor a pattern")
         as_recorded.run(trace, moves, force=force, json=json)
         return
-    if moves is not None or force:
-        raise UsageError("--moves and --force need --as-recorded")
+    if moves is not None:
+        raise UsageError("--moves needs --as-recorded")
     # `require_request` has refused what is missing.
     assert architecture is not None and fast_tier is not None
     assert fast is not None and slow is not None
+    asked = Asked(architecture, fast_tier, fast, slow, name_values(option), profile, page_size)
+    if is_many(trace):
+
+        def figures_of(path: str) -> Figures:
+            source = read(path, format=format, as_=as_, map=map_)
+            return asked.figures(source)
+
+        return show_fleet("simulate", [trace], figures_of, options, json=json)
+    if force and report is None:
+        raise UsageError("--force needs --moves or --report")
+    if report is not None:
+        hint = "`pagewise report` draws the result that --json prints"
+        options.refuse_for_single([trace], hint)
+    options.refuse_engine()
     source = opened(trace, format, as_, map_)
-    values = name_values(option)
     with watched("simulating") as progress:
-        result = questions.simulate(
-            source,
-            architecture=architecture,
-            fast_tier=fast_tier,
-            option=values,
-            profile=profile,
-            page_size=page_size,
-            fast=fast,
-            slow=slow,
-            progress=progress,
-        )
+        result = asked.of(source, progress)
     tell_losses(result["losses"])
     if json:
         show_json({**result, "trace_sha256": source.sha256()})
         return
     with watched("flash only") as progress:
-        alone = questions.simulate(
+        alone = asked.flash_only(source, progress)
+    show(*described(result, alone, parse_size(fast_tier), asked.devices()))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The simulation that the options ask for."""
+
+    architecture: str
+    fast_tier: str
+    fast: str
+    slow: str
+    values: Mapping[str, str]
+    profile: str | None
+    page_size: str | None
+
+    def of(self, source: Trace, progress: Progress | None = None) -> Simulate:
+        """The outcome for a recording."""
+        return questions.simulate(
+            source,
+            architecture=self.architecture,
+            fast_tier=self.fast_tier,
+            option=self.values,
+            profile=self.profile,
+            page_size=self.page_size,
+            fast=self.fast,
+            slow=self.slow,
+            progress=progress,
+        )
+
+    def flash_only(self, source: Trace, progress: Progress | None = None) -> Simulate:
+        """The outcome without a fast tier."""
+        return questions.simulate(
             source,
             architecture=catalog.baseline(),
             fast_tier=0,
-            fast=fast,
-            slow=slow,
-            page_size=page_size,
-            option={name: values[name] for name in OF_THE_REPLAY if name in values},
+            fast=self.fast,
+            slow=self.slow,
+            page_size=self.page_size,
+            option={name: self.values[name] for name in OF_THE_REPLAY if name in self.values},
             progress=progress,
         )
-    devices = Devices(_core.device(fast), _core.device(slow))
-    show(*described(result, alone, parse_size(fast_tier), devices))
+
+    def devices(self) -> Devices:
+        """The descriptions of both devices."""
+        return Devices(_core.device(self.fast), _core.device(self.slow))
+
+    def figures(self, source: Trace) -> Figures:
+        """The figures of a recording among many, at the typical latencies unless asked for."""
+        asked = replace(self, values={"ranges": "no", **self.values})
+        result = asked.of(source)
+        years = self.devices().life_years(result.get("wear"), "slow")
+        life_days = None if years is None else years["typical"] * DAYS_PER_YEAR
+        return figures_of_simulation(result, asked.flash_only(source), life_days)
 
 
 def refuse_beside_recorded(options: Mapping[str, object]) -> None:

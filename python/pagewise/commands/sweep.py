@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from pagewise.commands.fleet_tables import lines
+from pagewise.commands.fleets import tell_unreadable
 from pagewise.commands.options import Json
 from pagewise.grids.run import sweep
 from pagewise.terminal import say, show, show_json, watched
@@ -60,7 +62,8 @@ def run(
 
     The spec is checked before the first cell runs; an invalid spec exits with status 2. Finished
     cells survive an interruption: run the same command again to continue. A cell that fails is
-    reported and does not stop the others; the exit status is then 1.
+    reported and does not stop the others; the exit status is then 1. If the spec names a folder or
+    a pattern of traces, also show how the figures of each cell are spread over them.
     """
     with (
         redirect_stdout(sys.stderr),  # Ray prints to stdout, for example when a worker dies
@@ -80,6 +83,10 @@ def run(
                 else [f"to see the results: pagewise report {quote(output)} -o sweep.html"]
             ),
         )
+    if fleet := result.get("fleet"):
+        if fleet["traces"] and not json:
+            show("", *lines(fleet))
+        tell_unreadable(fleet["unreadable"])
     for failure in result["failed"][:SHOWN_FAILURES]:
         inputs = ", ".join(f"{name}={value}" for name, value in failure.items() if name != "error")
         say(f"failed: {inputs}: {failure['error']}")

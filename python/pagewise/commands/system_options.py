@@ -9,9 +9,11 @@ from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import typer
 
+from pagewise.commands.fleets import FleetOptions, show_fleet
 from pagewise.commands.options import tell_losses
 from pagewise.commands.recordings import reject_lines
 from pagewise.errors import UsageError
+from pagewise.fleet import FiguresOf
 from pagewise.recording import Progress
 from pagewise.storage import refuse_unwritable, write_text
 from pagewise.terminal import Part, say, show, show_json, watched
@@ -32,7 +34,8 @@ Report: TypeAlias = Annotated[
     typer.Option(
         "--report",
         metavar="FILE.html",
-        help="Also write launches, kills and pressure on one time axis.",
+        help="Also write launches, kills and pressure on one time axis; for a folder or a pattern, "
+        "the spread of each figure and every trace.",
     ),
 ]
 Timeline: TypeAlias = Annotated[
@@ -83,6 +86,21 @@ def answer(
         show(*summary(found))
         show_lacks(found["lacks"])
     write_files(trace, report, timeline, force=force)
+
+
+def show_systems(
+    command: str,
+    traces: str,
+    figures_of: FiguresOf,
+    options: FleetOptions,
+    timeline: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Prints how figures are spread over the traces in a folder, or of those that fit a pattern."""
+    if timeline is not None:
+        raise UsageError("--timeline: shows one trace, neither a folder nor a pattern")
+    show_fleet(command, [traces], figures_of, options, json=json)
 
 
 def tell(result: TraceLaunches | TraceKills | TracePressure) -> None:

@@ -38,16 +38,21 @@ class Engine(Protocol):
 @contextmanager
 def engine_named(name: str, *, address: str | None, jobs: int | None) -> Iterator[Engine]:
     """The engine called ``name``, while the block runs."""
+    refuse_unknown(name, address)
     if name == "local":
         from pagewise.engines.local import LocalEngine
 
-        if address is not None:
-            raise UsageError("--address works only with --engine ray")
         yield LocalEngine(jobs)
-    elif name == "ray":
+    else:
         from pagewise.engines.ray import connected
 
         with connected(address, jobs) as engine:
             yield engine
-    else:
+
+
+def refuse_unknown(name: str, address: str | None) -> None:
+    """Raises UsageError if no engine has this name, or if the engine takes no address."""
+    if name not in ENGINES:
         raise UsageError(f"no engine is called {name!r}", hint=f"there are: {', '.join(ENGINES)}")
+    if name == "local" and address is not None:
+        raise UsageError("--address works only with --engine ray")

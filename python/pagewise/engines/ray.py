@@ -1,4 +1,5 @@
-"""Runs tasks on a Ray cluster, one Ray task per pass. If a worker dies, its task runs again.
+"""Runs tasks on a Ray cluster, one Ray task per pass or recording. If a worker dies, its task runs
+again.
 
 Every worker needs the same pagewise, and reads traces itself: from fsspec addresses (``s3://``,
 ``gs://``), from a file system that all nodes share, or by generating them.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, TypedDict
 
 from pagewise.engines import Report
 from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
+from pagewise.fleet import Answer, FiguresOf, answer
 from pagewise.grids import cells, memory
 from pagewise.grids.cells import Task
 from pagewise.grids.key import file_digest, this_build
@@ -29,6 +32,8 @@ RETRIES = 5
 """How often a task runs again after its worker died. A cell that kills its worker every time is
 then reported as failed."""
 POLL_S = 0.2
+AHEAD = 2
+"""How many recordings per worker are begun before the answer of the first is taken."""
 WORKER_BYTES = 200 * MIB
 """Memory of a worker besides its cells: the interpreter, Ray, and the buffered rows of a trace."""
 
@@ -69,8 +74,7 @@ def own(jobs: int | None) -> Iterator[ClusterOptions]:
     """Options of a new cluster on this machine, whose files and logs are removed with it."""
     with scratch(Path(os.environ.get("RAY_TMPDIR", temporary()))) as folder:
         # Results are small, so Ray need not reserve gigabytes for its object store. It gets a
-        # folder
-        # inside ours, since it opens its own folder to all users.
+        # folder inside ours, since it opens its own folder to all users.
         place = str(folder / "ray")
         yield {
             "num_cpus": jobs,
@@ -116,6 +120,40 @@ class RayEngine:
             for reference in waiting:
                 self.ray.cancel(reference, force=True)
 
+    def answers(self, paths: Sequence[str], figures_of: FiguresOf) -> Iterator[Answer]:
+        """The answer for each recording, in their order. Workers read paths and addresses.
+
+        The memory that a recording needs is not known before, so tasks request none for it.
+        """
+        held = min(WORKER_BYTES, self.node_bytes)
+        remote = self.ray.remote(max_retries=RETRIES, num_cpus=1, memory=held)(answer_remotely)
+        waiting: deque[Any] = deque()
+        try:
+            for path in paths:
+                waiting.append(remote.remote(path, figures_of, this_build()))
+                if len(waiting) >= AHEAD * self.workers:
+                    yield self._answer(waiting.popleft())
+            while waiting:
+                yield self._answer(waiting.popleft())
+        finally:
+            for reference in waiting:
+                self.ray.cancel(reference, force=True)
+
+    def _answer(self, reference: Any) -> Answer:
+        try:
+            found: Answer = self.ray.get(reference)
+        except self.ray.exceptions.RayError as error:
+            return PagewiseError(self._reason(error))
+        return found
+
+    def _reason(self, error: Exception) -> str:
+        """Why a task has no result: the last line is the exception in the worker, or the reason why
+        the worker is gone."""
+        is_inside = isinstance(error, self.ray.exceptions.RayTaskError)
+        what = "failed in its worker" if is_inside else "lost its worker"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        return f"{what}: {reason}"
+
     def _started(self, task: Task, run: str) -> Any:
         """Starts a task on a node with enough memory; if no node is large enough, the task gets a
         whole node."""
@@ -127,11 +165,7 @@ class RayEngine:
         try:
             results: list[CellResult] = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            # The last line is the exception in the worker, or the reason why the worker is gone.
-            is_inside = isinstance(error, self.ray.exceptions.RayTaskError)
-            what = "failed in its worker" if is_inside else "lost its worker"
-            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
-            return [CellResult(error=f"{what}: {reason}")] * len(task.cells)
+            return [CellResult(error=self._reason(error))] * len(task.cells)
         return results
 
 
@@ -153,3 +187,11 @@ def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
     except (PagewiseError, OSError) as error:
         return [CellResult(error=str(error))] * len(task.cells)
     return cells.run(task, found)
+
+
+def answer_remotely(path: str, figures_of: FiguresOf, build: str) -> Answer:
+    """The answer for one recording in a worker of the cluster, which must have the caller's version
+    of pagewise."""
+    if this_build() != build:
+        return PagewiseError(f"the worker has pagewise {this_build()}, the caller {build}")
+    return answer(path, figures_of)

@@ -54,7 +54,7 @@ class CountedCell(TypedDict):
 
 def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> None:
     """Writes the results of ``cells`` to a path or fsspec address, completely or not at all."""
-    found = sorted((_row(cell, results[cell.key]) for cell in cells), key=_order)
+    found = sorted((row_of(cell, results[cell.key]) for cell in cells), key=_order)
     values: dict[str, list[object]] = {name: [] for name in columns()}
     for row in found:
         for name, value in row.items():
@@ -101,7 +101,8 @@ def columns() -> dict[str, str]:
     }
 
 
-def _row(cell: Cell, result: CellResult) -> SweepCell:
+def row_of(cell: Cell, result: CellResult) -> SweepCell:
+    """The row of a cell."""
     row = cast("SweepCell", dict.fromkeys(get_type_hints(SweepCell)))
     row["key"] = cell.key
     row["trace"] = cell.trace.name

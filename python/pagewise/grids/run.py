@@ -8,14 +8,16 @@ from pathlib import Path
 from pagewise.comparisons import SweepResult
 from pagewise.engines import engine_named
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+from pagewise.fleet import Unreadable
 from pagewise.grids import results as table
 from pagewise.grids.cells import Cell, split
+from pagewise.grids.fleets import fleet_of
 from pagewise.grids.journal import SUFFIX, Journal, open_journal
 from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.memory import Size
 from pagewise.grids.requests import CellResult, Request
 from pagewise.grids.spec import SCHEMA, Grid, draft
-from pagewise.grids.traces import TraceSource, content_digest, materialize, prepared
+from pagewise.grids.traces import TraceSource, content_digest, copy_of, materialize, prepared
 from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.spec_files import Problems, read_toml
@@ -39,7 +41,8 @@ def sweep(
 
     Returns ``schema``, ``output``, ``cells``, ``kept`` (finished before), ``computed`` and
     ``failed``, a list of the inputs and errors of cells without an outcome, which run again next
-    time. The bytes written depend only on the spec and the content of its traces.
+    time; and ``fleet`` if the spec names folders or patterns of traces. The bytes written depend
+    only on the spec and the content of its traces.
 
     Raises UsageError, naming everything in the spec that cannot run; it then writes nothing.
     """
@@ -48,7 +51,7 @@ def sweep(
     output = str(output)
     _refuse_unwritable(output)
     with scratch() as folder:
-        cells = _cells(grid, folder, problems)
+        cells, left_out = _cells(grid, folder, problems)
         problems.refuse()
         with open_journal(output) as journal:
             known = _finished(output) | journal.finished
@@ -75,7 +78,7 @@ def sweep(
         for cell in cells
         if outcomes[cell.key].error
     ]
-    return {
+    result: SweepResult = {
         "schema": SCHEMA,
         "output": output,
         "cells": len(cells),
@@ -83,6 +86,9 @@ def sweep(
         "computed": len(cells) - kept_cells - len(failed),
         "failed": failed,
     }
+    if fleet := fleet_of(cells, outcomes, left_out):
+        result["fleet"] = fleet
+    return result
 
 
 def _refuse_unwritable(output: str) -> None:
@@ -106,14 +112,28 @@ def _grid(spec: str | Path | Mapping[str, object] | Grid, problems: Problems) ->
     return draft(read_toml(Path(spec)), problems, folder=Path(spec).parent)
 
 
-def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
-    """Every cell of the grid; appends invalid traces and requests to ``problems``.
+def _cells(grid: Grid, folder: Path, problems: Problems) -> tuple[list[Cell], list[Unreadable]]:
+    """Every cell of the grid, and the files of folders and patterns that are left out since they
+    cannot be read; appends other invalid traces, and requests, to ``problems``.
 
     Cells of traces with the same content have the same key, and run once.
     """
     understood = [_understood(request, problems) for request in grid.requests]
-    traces = [(trace, _identified(trace, folder, problems)) for trace in grid.traces]
-    return [
+    traces: list[tuple[TraceSource, str]] = []
+    left_out: list[Unreadable] = []
+    for trace in grid.traces:
+        try:
+            traces.append((trace, _identified(trace, folder)))
+        except PagewiseError as error:
+            if trace.is_of_many:
+                left_out.append(_unreadable(trace, folder, error))
+                continue
+            with problems.at(trace.place or trace.name):
+                raise
+    if left_out and not traces:
+        with problems.at("traces"):
+            raise UsageError(f"no file can be read, such as {left_out[0]['error']}")
+    cells = [
         Cell(
             cell_key(
                 trace_sha256=sha256,
@@ -129,6 +149,7 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
         for trace, sha256 in traces
         for request, effective in zip(grid.requests, understood, strict=True)
     ]
+    return cells, left_out
 
 
 def _understood(request: Request, problems: Problems) -> Mapping[str, object]:
@@ -139,14 +160,18 @@ def _understood(request: Request, problems: Problems) -> Mapping[str, object]:
     return effective
 
 
-def _identified(trace: TraceSource, folder: Path, problems: Problems) -> str:
+def _unreadable(trace: TraceSource, folder: Path, error: PagewiseError) -> Unreadable:
+    """A trace with the reason why it cannot be read, which names no temporary copy."""
+    address = trace.address or trace.name
+    text = str(error).replace(str(copy_of(address, folder)), address)
+    return {"trace": address, "error": text}
+
+
+def _identified(trace: TraceSource, folder: Path) -> str:
     """The sha256 of a trace, once it is known to open."""
-    sha256 = ""
-    with problems.at(trace.place or trace.name):
-        path = materialize(trace, folder)
-        Trace(str(path)).events()  # raises an error for an unknown format
-        sha256 = content_digest(path)
-    return sha256
+    path = materialize(trace, folder)
+    Trace(str(path)).events()  # raises an error for an unknown format
+    return content_digest(path)
 
 
 def _sizes(

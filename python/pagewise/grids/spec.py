@@ -24,7 +24,8 @@
     sizes = [1000, "64MiB", "10%"]    # pages, bytes, or a share of the trace's distinct pages
 
 A list of option values means one architecture or policy for each value. Paths are relative to the
-folder of the spec. ``sizes`` and ``device`` are for architectures.
+folder of the spec; a folder or a pattern of traces stands for all files in it. ``sizes`` and
+``device`` are for architectures.
 """
 
 from __future__ import annotations
@@ -32,17 +33,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import has_magic
 from pathlib import Path
 from typing import TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
+from pagewise.fleet import files_of, is_many
 from pagewise.grids.policies import Replacement, parse_memory
 from pagewise.grids.requests import Request
 from pagewise.grids.simulations import Simulation
 from pagewise.grids.traces import TraceSource
 from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
-from pagewise.storage import is_remote
+from pagewise.storage import exists, is_remote, local_path
 from pagewise.units import LIMIT, parse_size
 
 SCHEMA = "pagewise.sweep/1"
@@ -94,7 +97,7 @@ def draft(spec: Mapping[str, object], problems: Problems, *, folder: Path = Path
             raise UsageError(f"the spec is for {spec['schema']!r}, not for {SCHEMA!r}")
     seeds = _sound(spec, "seeds", lambda seed, _: [_seed(seed)], problems, default=[0])
     traces = _sound(
-        spec, "traces", lambda name, place: [_trace(str(name), folder, place)], problems, default=[]
+        spec, "traces", lambda name, place: _traces(str(name), folder, place), problems, default=[]
     )
     traces += _sound(
         spec,
@@ -110,7 +113,15 @@ def draft(spec: Mapping[str, object], problems: Problems, *, folder: Path = Path
         *(_simulations(spec, problems) if _has_architectures(spec) else ()),
         *_sound(spec, "policy", _replacements, problems, default=[]),
     ]
-    return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
+    return Grid(_once(traces), tuple(dict.fromkeys(requests)))
+
+
+def _once(traces: Sequence[TraceSource]) -> tuple[TraceSource, ...]:
+    """The traces without those whose address an earlier entry has, under whatever name."""
+    found: dict[object, TraceSource] = {}
+    for trace in traces:
+        found.setdefault(trace.address or trace, trace)
+    return tuple(found.values())
 
 
 def _has_architectures(spec: Mapping[str, object]) -> bool:
@@ -161,10 +172,32 @@ def _seed(value: object) -> int:
     return value
 
 
-def _trace(address: str, folder: Path, place: str) -> TraceSource:
+def _traces(address: str, folder: Path, place: str) -> list[TraceSource]:
+    """The trace at an address, or those in a folder or of a pattern, whose names begin below the
+    folder that all share."""
     if not is_remote(address) and not address.startswith("file://"):
         address = str(folder / address)
-    return TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)
+    if not is_fleet(address):
+        return [TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)]
+    files = files_of(address)
+    folders = [file.split("/")[:-1] for file in files]
+    first, last = min(folders), max(folders)
+    pairs = zip(first, last, strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return [
+        TraceSource("/".join(file.split("/")[shared:]), file, place=place, is_of_many=True)
+        for file in files
+    ]
+
+
+def is_fleet(address: str) -> bool:
+    """Whether an address in a spec is a folder or a pattern, not a single file.
+
+    Elsewhere than on this machine, the address of a folder ends with a slash.
+    """
+    if not is_remote(address):
+        return is_many(local_path(address))
+    return address.endswith("/") or (has_magic(address) and not exists(address))
 
 
 def _scenario(parameters: object, seed: int, place: str) -> TraceSource:

@@ -23,7 +23,7 @@ class TraceSource:
     """A trace file by its address, or a scenario by its parameters; results show ``name``.
 
     ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where the
-    spec has the trace.
+    spec has the trace, and ``is_of_many`` whether it names a folder or a pattern there.
     """
 
     name: str
@@ -31,6 +31,7 @@ class TraceSource:
     scenario: tuple[tuple[str, str | int | float], ...] = ()
     seed: int | None = None
     place: str = field(default="", compare=False)
+    is_of_many: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,17 @@ def materialize(source: TraceSource, folder: Path) -> Path:
             _core.write_scenario(json.dumps(dict(source.scenario)), str(path))
         return path
     if is_remote(source.address):
-        path = folder / digest(source.address)
+        path = copy_of(source.address, folder)
         if not path.exists():
             fetch(source.address, path)
         return path
     refuse_endless(local_path(source.address))
     return Path(local_path(source.address))
+
+
+def copy_of(address: str, folder: Path) -> Path:
+    """Where `materialize` puts the copy of what is at an address."""
+    return folder / digest(address)
 
 
 def numbered(

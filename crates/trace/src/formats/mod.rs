@@ -7,6 +7,7 @@ mod blktrace;
 mod blockcsv;
 mod csv_columns;
 mod csv_hint;
+mod damo;
 mod events;
 mod ftrace;
 mod ids;
@@ -135,6 +136,7 @@ pub const CATALOG: &[Format] = &[
     tracedat::FORMAT,
     logcat::FORMAT,
     procfs::FORMAT,
+    damo::FORMAT,
     blkparse::FORMAT,
     msr::FORMAT,
     vscsi::FORMAT,

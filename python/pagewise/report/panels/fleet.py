@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagewise.fleet import Fleet, FleetTrace, outlying
-from pagewise.fleet_figures import Unit, in_words, unit_of, written
+from pagewise.fleet_figures import Unit, in_words, telling, unit_of, written
+from pagewise.groups import FleetGroup
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Point, Series, Table, TableCell, View
 from pagewise.report.thin import thin
 from pagewise.units import format_count, format_counted
 
-TITLES: dict[Unit, str] = {"share": "shares", "count": "counts", "seconds": "times"}
+TITLES: dict[Unit, str] = {
+    "share": "shares",
+    "count": "counts",
+    "bytes": "sizes",
+    "seconds": "times",
+}
 """Units in the order of their charts, and what their figures are called together."""
 SPREAD_COLUMNS = (
     Column("figure", "figure"),
@@ -23,6 +29,8 @@ SPREAD_COLUMNS = (
     Column("max", "max"),
     Column("outliers", "unlike the others", "count"),
 )
+GROUPED = "group"
+"""The column of the group of a recording."""
 LEFT_OUT_COLUMNS = (Column("trace", "file"), Column("why", "why"))
 ONE_EACH = ("recordings", "unlike the others")
 """Names of the points of recordings, and of those that are outliers in any figure."""
@@ -67,7 +75,7 @@ def spreads(fleet: Fleet, number: int, of_command: str) -> list[Chart]:
                 Chart(
                     f"fleet-{number}-{unit}",
                     f"How {title} are spread over the recordings{of_command}",
-                    value_axis(title[:-1], unit),
+                    value_axis(title[:-1], unit, series),
                     Axis("share of recordings that have at most this", "share", low=0, high=1),
                     [View("all figures", series)],
                 )
@@ -86,14 +94,26 @@ def cumulative(values: Sequence[float], unit: Unit) -> list[Point]:
 
 def lowest(unit: Unit) -> float:
     """What a smaller value counts as, since a logarithmic axis has no 0."""
-    return {"share": 0.0, "count": 1.0, "seconds": 1e-6}[unit]
+    return {"share": 0.0, "count": 1.0, "bytes": 1.0, "seconds": 1e-6}[unit]
 
 
-def value_axis(label: str, unit: Unit) -> Axis:
-    """An axis of values of a unit: shares from 0 to 1, others logarithmic."""
-    if unit == "share":
-        return Axis(label, unit, low=0, high=1)
-    return Axis(label, unit, "log")
+def value_axis(label: str, unit: Unit, series: Sequence[Series] = ()) -> Axis:
+    """An axis of values of a unit: shares from 0 to 1, others logarithmic.
+
+    A share of what another architecture takes may be above 1; the axis then ends with ``series``.
+    """
+    if unit != "share":
+        return Axis(label, unit, "log")
+    shares = [x for each in series for x, _ in each.points if isinstance(x, float | int)]
+    return Axis(label, unit, low=0, high=max([1, *shares]))
+
+
+def top_axis(label: str, unit: Unit, views: Sequence[View]) -> Axis:
+    """The axis of the second values of points, as `value_axis` is of the first."""
+    if unit != "share":
+        return Axis(label, unit, "log")
+    shares = [y for view in views for each in view.series for _, y in each.points if y is not None]
+    return Axis(label, unit, low=0, high=max([1, *shares]))
 
 
 def scatters(fleet: Fleet, number: int, of_command: str) -> list[Chart]:
@@ -121,7 +141,7 @@ def scatters(fleet: Fleet, number: int, of_command: str) -> list[Chart]:
                     f"fleet-{number}-recordings",
                     f"Each recording by {in_words(counts[0])}{of_command}",
                     value_axis(in_words(counts[0]), "count"),
-                    value_axis(TITLES[unit][:-1], unit),
+                    top_axis(TITLES[unit][:-1], unit, views),
                     views,
                     "scatter",
                 )
@@ -175,9 +195,18 @@ def tables_of(fleet: Fleet, number: int, of_command: str) -> list[Table]:
     title = f"How the figures are spread{of_command}"
     made = [Table(f"fleet-{number}-spread", title, SPREAD_COLUMNS, spread_rows, is_open=True)]
     names = list(fleet["figures"])
+    groups = fleet.get("groups")
+    found = groups["found"] if groups else []
+    if groups and found:
+        title = f"Groups of recordings that are alike: {groups['why']}{of_command}"
+        made.append(
+            Table(f"fleet-{number}-groups", title, columns_of_groups(found), rows_of_groups(found))
+        )
+    grouped = [Column(GROUPED, "group", "count")] if found else []
     columns = (
         Column("trace", "recording"),
         Column("unlike", "unlike the others in"),
+        *grouped,
         *(Column(name, in_words(name), unit_of(name)) for name in names),
     )
     far = outlying(held_by(fleet))
@@ -186,6 +215,7 @@ def tables_of(fleet: Fleet, number: int, of_command: str) -> list[Table]:
         (
             each["trace"],
             ", ".join(map(in_words, each["outlying"])),
+            *([each.get("group")] if found else []),
             *(each["figures"].get(name) for name in names),
         )
         for each in [*far, *near]
@@ -202,6 +232,30 @@ def tables_of(fleet: Fleet, number: int, of_command: str) -> list[Table]:
     return made
 
 
+def columns_of_groups(found: Sequence[FleetGroup]) -> Sequence[Column]:
+    """A column for each group, after the figure."""
+    numbers = range(1, len(found) + 1)
+    return (Column("figure", "median of"), *(Column(f"g{at}", f"group {at}") for at in numbers))
+
+
+def rows_of_groups(found: Sequence[FleetGroup]) -> list[Sequence[TableCell]]:
+    """How many recordings each group has, its typical recording, and the medians, those first that
+    differ most."""
+    counts = ("recordings", *(format_count(each["traces"]) for each in found))
+    typical = ("typical recording", *(each["typical"] for each in found))
+    medians = [
+        (
+            in_words(name),
+            *(
+                written(name, each["medians"][name]) if name in each["medians"] else None
+                for each in found
+            ),
+        )
+        for name in telling([each["medians"] for each in found])
+    ]
+    return [counts, typical, *medians]
+
+
 def finding(inputs: Inputs) -> str:
     """How many recordings are unlike the others, and the farthest, for each result."""
     sentences = []
@@ -210,6 +264,8 @@ def finding(inputs: Inputs) -> str:
         text = f"{fleet['command']}: {count}; {format_count(len(far))} unlike the others"
         if far:
             text += f", the farthest {far[0]['trace']} ({farthest_in_words(far[0], fleet)})"
+        if (groups := fleet.get("groups")) and groups["found"]:
+            text += f"; {len(groups['found'])} groups of recordings that are alike"
         if left_out := len(fleet["unreadable"]):
             text += f"; {format_counted(left_out, 'file')} left out"
         sentences.append(f"{text}.")

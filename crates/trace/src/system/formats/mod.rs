@@ -1,5 +1,6 @@
 //! Formats of system traces: a file and a catalog row for each.
 
+pub(crate) mod damo;
 pub(crate) mod ftrace;
 pub(crate) mod logcat;
 pub(crate) mod perfetto;
@@ -25,8 +26,14 @@ pub struct Format {
 }
 
 /// Every format. If two formats are equally sure, the first is chosen.
-pub const CATALOG: &[Format] =
-    &[perfetto::FORMAT, tracedat::FORMAT, ftrace::FORMAT, logcat::FORMAT, procfs::FORMAT];
+pub const CATALOG: &[Format] = &[
+    perfetto::FORMAT,
+    tracedat::FORMAT,
+    ftrace::FORMAT,
+    logcat::FORMAT,
+    procfs::FORMAT,
+    damo::FORMAT,
+];
 
 /// The format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
