@@ -14,13 +14,10 @@ use std::time::{Duration, Instant};
 
 use linux::gauge::Gauge;
 use linux::{Root, pressure, system};
-use trace::recording::moments::SOURCE;
 use trace::recording::{About, KeptPart, Mark, Missing, Ring, Writer};
 
 use crate::backend::Backend;
-use crate::scene::Scene;
 use crate::session::{self, Meter, Options, RecordingOutcome, SAMPLE_EVERY, Stop};
-use crate::watch::Watched;
 use crate::{Error, bpf, sampler};
 use folder::Folder;
 use triggers::Triggers;
@@ -110,14 +107,7 @@ pub fn record(
 ) -> Result<RecordingOutcome, Error> {
     let folder = Folder::open(&options.output, ring.files_max)?;
     let mut object = bpf::object();
-    let mut backend = Backend::attach(
-        options.backend,
-        &mut object,
-        &options.sources,
-        &options.filter,
-        options.noted.as_ref().or(options.filter.group.as_ref()),
-        options.buffer_bytes,
-    )?;
+    let mut backend = session::attach(options, &mut object)?;
     let ring_ns = ring.length.as_nanos() as u64;
     // Each file has a description of its own.
     let writer =
@@ -189,9 +179,7 @@ impl Session<'_, '_> {
         session::start(stop, &options.command)?;
         stop.report(&News::Started(spare(root).err().map(|error| error.to_string())));
         let group = options.filter.group.as_ref();
-        let noted = options.noted.as_ref().or(group);
-        let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
-        let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten().map(Watched::new);
+        let mut scene = session::watched(root, options);
         let mut gauge = self.triggers.wants_pressure().then(|| Gauge::open(root, group).ok());
         let mut next_sample = Instant::now() + SAMPLE_EVERY;
         loop {
