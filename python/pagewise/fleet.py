@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from glob import glob, has_magic
 from statistics import fmean, median, quantiles
@@ -11,6 +13,7 @@ from typing import TypedDict
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.fleet_figures import Figures
 from pagewise.ranges import Count
+from pagewise.units import format_counted
 
 OUTLIER_SCORE = 3.5
 """Values with a greater modified z-score are outliers (Iglewicz and Hoaglin, How to Detect and
@@ -20,6 +23,10 @@ NORMAL_QUARTILE = 0.6745
 NORMAL_DISTANCE = 0.7979
 """The mean distance of a normal distribution from its mean, in standard deviations: the square root
 of 2 / pi."""
+LINE = re.compile(r":([0-9]+): ")
+"""The line that an error names after the path."""
+REASONS_MAX = 10
+"""How many reasons an error lists if no file can be read."""
 OUTLIERS_MAX = 10
 """How many outliers a figure lists, the farthest first."""
 
@@ -122,20 +129,20 @@ def _literal(path: str) -> str:
 
 def summary(command: str, paths: Iterable[str], figures_of: Callable[[str], Figures]) -> Fleet:
     """The figures of each recording, and their spread. A recording that fails is listed with its
-    error; a mistake in the request, which fails on all of them, is raised."""
+    error. If all fail, raises one error with the reasons."""
     recordings: list[FleetTrace] = []
     unreadable: list[Unreadable] = []
-    mistake: UsageError | None = None
+    errors: list[PagewiseError] = []
     for path in paths:
         try:
             figures = dict(figures_of(path))
         except PagewiseError as error:
             unreadable.append({"trace": path, "error": str(error)})
-            mistake = mistake or (error if isinstance(error, UsageError) else None)
+            errors.append(error)
             continue
         recordings.append({"trace": path, "figures": figures, "outlying": {}})
-    if not recordings and mistake:
-        raise mistake
+    if errors and not recordings:
+        raise nothing_read(unreadable, errors)
     names = dict.fromkeys(name for each in recordings for name in each["figures"])
     return {
         "schema": "pagewise.fleet/1",
@@ -145,6 +152,56 @@ def summary(command: str, paths: Iterable[str], figures_of: Callable[[str], Figu
         "recordings": recordings,
         "unreadable": unreadable,
     }
+
+
+def nothing_read(
+    unreadable: Sequence[Unreadable], errors: Sequence[PagewiseError]
+) -> PagewiseError:
+    """The error if no recording can be read: the reasons, each with a file.
+
+    A mistake in the request, which every recording refuses in the same words, is the error itself.
+    """
+    is_mistake = all(isinstance(error, UsageError) for error in errors)
+    if is_mistake and len({str(error) for error in errors}) == 1:
+        return errors[0]
+    grouped = by_reason(unreadable)
+    lines = [f"  {files_in_words(traces)}: {why}" for why, traces in grouped[:REASONS_MAX]]
+    if more := sum(len(traces) for _, traces in grouped[REASONS_MAX:]):
+        lines.append(f"  {format_counted(more, 'more file')} for other reasons")
+    first = unreadable[0]["trace"]
+    hints = {error.hint for error in errors}
+    hint = hints.pop() if len(hints) == 1 else None
+    kind = UsageError if is_mistake else UnreadableInput
+    return kind(
+        "\n".join(["none of the files can be read:", *lines]),
+        path=first,
+        hint=hint
+        or f"to see which formats can be read: pagewise list formats; to see what a file holds: "
+        f"pagewise info {shlex.quote(first)}",
+    )
+
+
+def by_reason(unreadable: Iterable[Unreadable]) -> list[tuple[str, list[str]]]:
+    """The files without figures by the reason, the most frequent reason first."""
+    found: dict[str, list[str]] = {}
+    for each in unreadable:
+        found.setdefault(reason(each), []).append(each["trace"])
+    return sorted(found.items(), key=lambda row: -len(row[1]))
+
+
+def reason(unreadable: Unreadable) -> str:
+    """Why a file could not be read, without its path."""
+    why = unreadable["error"].removeprefix(unreadable["trace"])
+    if match := LINE.match(why):
+        return f"line {match[1]}: {why[match.end() :]}"
+    return why.lstrip(": ")
+
+
+def files_in_words(traces: Sequence[str]) -> str:
+    """Files that have a reason in common: the first, and how many there are."""
+    if len(traces) == 1:
+        return traces[0]
+    return f"{format_counted(len(traces), 'file')}, such as {traces[0]}"
 
 
 def spread(name: str, recordings: Iterable[FleetTrace]) -> Spread:

@@ -9,8 +9,18 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from pagewise.errors import UnreadableInput, UsageError
-from pagewise.fleet import Fleet, FleetTrace, Spread, Unreadable, files_of, outlying, summary
+from pagewise.errors import UsageError
+from pagewise.fleet import (
+    Fleet,
+    FleetTrace,
+    Spread,
+    Unreadable,
+    by_reason,
+    files_in_words,
+    files_of,
+    outlying,
+    summary,
+)
 from pagewise.fleet_figures import SAMPLE_ERROR_MAX, Figures, best_policies, in_words, written
 from pagewise.recording import Progress
 from pagewise.storage import refuse_unwritable
@@ -57,7 +67,8 @@ def show_fleet(
 ) -> None:
     """Computes the figures of all recordings in folders and patterns, and prints their spread.
 
-    With ``report`` also writes the page. Raises UnreadableInput if no file can be read.
+    With ``report`` also writes the page. If no file can be read, prints nothing and raises
+    UnreadableInput with the reasons, or UsageError if each file rules out the request.
     """
     files = [file for path in paths for file in files_of(path)]
     if report is not None:
@@ -73,12 +84,10 @@ def show_fleet(
         result = summary(command, watching(files, progress), figures_of)
     if json:
         show_json(result)
-    elif result["traces"]:
+    else:
         show(*lines(result))
     tell_unreadable(result["unreadable"])
     tell_small_samples(result)
-    if not result["traces"]:
-        raise UnreadableInput("none of the files can be read", path=paths[0])
     if report is not None:
         from pagewise.report import report as build
 
@@ -96,22 +105,11 @@ def watching(files: Sequence[str], progress: Progress | None) -> Iterator[str]:
 
 def tell_unreadable(unreadable: Sequence[Unreadable]) -> None:
     """Prints to standard error which files were left out, by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for each in unreadable:
-        by_reason.setdefault(reason(each), []).append(each["trace"])
-    grouped = sorted(by_reason.items(), key=lambda row: -len(row[1]))
+    grouped = by_reason(unreadable)
     for why, traces in grouped[:REASONS_SHOWN]:
-        which = traces[0]
-        if len(traces) > 1:
-            which = f"{format_counted(len(traces), 'file')}, such as {which}"
-        say(f"note: left out {which}: {why}", path=traces[0])
+        say(f"note: left out {files_in_words(traces)}: {why}", path=traces[0])
     if more := sum(len(traces) for _, traces in grouped[REASONS_SHOWN:]):
         say(f"note: left out {format_counted(more, 'more file')}; --json lists all")
-
-
-def reason(unreadable: Unreadable) -> str:
-    """Why a file could not be read, without its path."""
-    return unreadable["error"].removeprefix(unreadable["trace"]).lstrip(": ")
 
 
 def tell_small_samples(result: Fleet) -> None:

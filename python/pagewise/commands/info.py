@@ -70,7 +70,11 @@ def run(
     if is_many(trace):
 
         def figures_of(path: str) -> Figures:
-            return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
+            source = read(path, format=format, as_=as_, map=map_)
+            result = source.info()
+            if has_only_rejects(result):
+                raise nothing_readable(result, source)
+            return figures_of_info(result)
 
         return show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
     refuse_report([trace], report, force=force)
