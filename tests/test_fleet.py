@@ -176,6 +176,26 @@ def test_if_no_file_can_be_read_only_the_error_is_printed(
     assert f"pagewise info {tmp_path / 'note.bin'}" in lines[-1]
 
 
+def test_a_loss_limit_holds_for_each_recording_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, bad in (("none", 0), ("half", 2), ("most", 4)):
+        lines = ["time,id", *(f"{at},1" for at in range(2)), *["soon,1"] * bad, ""]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    limit = ["--loss-limit", "60%"]
+    status, output, diagnostics = ran("info", tmp_path, *limit, capsys=capsys)
+    assert status == 4 and output.startswith("3 recordings")
+    assert f"pagewise: {tmp_path / 'most.csv'}: 4 records lost, 66.7 % of all" in diagnostics
+    assert "half.csv" not in diagnostics
+    status, output, diagnostics = ran(
+        "info", tmp_path, "--loss-limit", "10%", "--json", capsys=capsys
+    )
+    assert status == 4 and json.loads(output)["traces"] == 3
+    assert "2 recordings lost more than the limit:" in diagnostics
+    assert all(f"  {tmp_path / name}.csv: " in diagnostics for name in ("half", "most"))
+    assert ran("info", tmp_path, "--loss-limit", "70%", capsys=capsys)[0] == 0
+
+
 def test_the_error_about_many_files_is_short() -> None:
     def figures_of(path: str) -> Figures:
         number = int(path.removesuffix(".csv"))

@@ -176,7 +176,7 @@ def nothing_read(
         "\n".join(["none of the files can be read:", *lines]),
         path=first,
         hint=hint
-        or f"to see which formats can be read: pagewise list formats; to see what a file holds: "
+        or "to see which formats can be read: pagewise list formats; to see what a file holds: "
         f"pagewise info {shlex.quote(first)}",
     )
 

@@ -15,13 +15,14 @@ from pagewise.commands.fleets import FleetReport, refuse_report, show_fleet
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Force, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
+    all_lossy,
     check_losses,
     disorder,
     format_in_words,
     pairs,
     reject_lines,
 )
-from pagewise.errors import UnreadableInput
+from pagewise.errors import DataLost, UnreadableInput
 from pagewise.fleet import is_many
 from pagewise.fleet_figures import Figures, figures_of_info
 from pagewise.questions import OF_OBJECTS, info
@@ -55,7 +56,8 @@ def run(
     loss_limit: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE", help="Exit with status 4 if more than this share was lost, e.g. 1%."
+            metavar="SHARE",
+            help="Exit with status 4 if a recording lost more than this share, e.g. 1%.",
         ),
     ] = None,
     report: FleetReport = None,
@@ -68,15 +70,23 @@ def run(
     """
     limit = None if loss_limit is None else parse_share(loss_limit)
     if is_many(trace):
+        lossy: list[DataLost] = []
 
         def figures_of(path: str) -> Figures:
             source = read(path, format=format, as_=as_, map=map_)
             result = source.info()
             if has_only_rejects(result):
                 raise nothing_readable(result, source)
+            try:
+                check_losses(result["header"]["losses"], result["header"]["events"], limit, path)
+            except DataLost as error:
+                lossy.append(error)
             return figures_of_info(result)
 
-        return show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
+        show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
+        if lossy:
+            raise all_lossy(lossy)
+        return
     refuse_report([trace], report, force=force)
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:

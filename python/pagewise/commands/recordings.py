@@ -10,6 +10,8 @@ from pagewise.units import format_count, format_share
 
 EXPLAINED = {"pgw": "pgw, the layout of an early recorder"}
 """Formats whose name tells a reader nothing."""
+LOSSY_SHOWN = 10
+"""How many recordings that lost too much get a line each."""
 
 
 def format_in_words(name: str) -> str:
@@ -53,3 +55,15 @@ def check_losses(losses: Sequence[Loss], kept: int, limit: float | None, path: s
             path=path,
             hint="record again with larger buffers, or raise --loss-limit",
         )
+
+
+def all_lossy(errors: Sequence[DataLost]) -> DataLost:
+    """One error about all recordings of a folder that lost too much, with the first few."""
+    [first, *others] = errors
+    if not others:
+        return first
+    lines = [f"  {error}" for error in errors[:LOSSY_SHOWN]]
+    if len(errors) > LOSSY_SHOWN:
+        lines.append(f"  and {format_count(len(errors) - LOSSY_SHOWN)} more")
+    title = f"{format_count(len(errors))} recordings lost more than the limit:"
+    return DataLost("\n".join([title, *lines]), path=first.path, hint=first.hint)
