@@ -139,8 +139,9 @@ def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
 
 
 def test_a_policy_that_knows_the_future_has_no_limit(imported: Path) -> None:
-    with pytest.raises(UsageError, match="keeps every access"):
-        pw.misses(imported, policy="opt", frames=10, memory_limit="1GiB")
+    with pytest.raises(UsageError, match="leave it out, or use --sample"):
+        pw.misses(imported, policy="lru,opt", frames=10, memory_limit="1GiB")
+    assert pw.misses(imported, policy="lru,opt", frames=10, sample="10%")["sample"]["pages"]
 
 
 def test_numbering_on_disk_leaves_no_files(foreign: Path, tmp_path: Path) -> None:
