@@ -138,6 +138,16 @@ def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
     assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
 
 
+def test_a_limit_counts_pages_once_for_each_process_that_accesses_them(tmp_path: Path) -> None:
+    shared = tmp_path / "shared.csv"
+    rows = (f"{process}.{page:02},{page},{process}" for process in range(300) for page in range(99))
+    shared.write_text("\n".join(["time,id,process", *rows, ""]))
+    assert pw.analyze(shared, by="process", memory_limit="133MiB")["top_processes"]
+    assert pw.analyze(shared, memory_limit="129MiB")["pages"] == 99
+    with pytest.raises(UsageError, match="leaves 0 MiB for --by process.* larger --memory-limit"):
+        pw.analyze(shared, by="process", memory_limit="129MiB")
+
+
 def test_a_policy_that_knows_the_future_has_no_limit(imported: Path) -> None:
     with pytest.raises(UsageError, match="leave it out, or use --sample"):
         pw.misses(imported, policy="lru,opt", frames=10, memory_limit="1GiB")
