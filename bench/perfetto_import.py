@@ -2,10 +2,11 @@
 
     make .venv/.test-extras && .venv/bin/python bench/perfetto_import.py
 
-The trace is written once into build/bench/ by the writer of the tests (tests/perfetto_traces.py): two
-CPUs with switches and wakings of threads in the compact form, block requests, pages of files, counters of
-memory and marks of user space. `info` counts all events; `import` takes the block requests, and hashes and
-writes a file. Each run is a process of its own, plain and gzip in turn.
+The trace is written once into build/bench/ by the writer of the tests
+(tests/perfetto_traces.py): two CPUs with switches and wakings of threads in the compact form,
+block requests, pages of files, counters of memory and marks of user space. `info` counts all
+events; `import` takes the block requests, and hashes and writes a file. Each run is a process
+of its own, plain and gzip in turn.
 """
 
 from __future__ import annotations
@@ -100,7 +101,12 @@ def fill(bundle: Any, begin_ns: int, random: np.random.Generator) -> None:
             ended = {"dev": DEVICE, "sector": 8 * number, "nr_sector": 8, "rwbs": "R"}
             event(bundle, time_ns + step_ns // 2, 0, "block_rq_complete", **ended)
         elif name == "mm_filemap_add_to_page_cache":
-            fields = {"i_ino": files[number], "index": pages[number], "s_dev": DEVICE, "pfn": number}
+            fields = {
+                "i_ino": files[number],
+                "index": pages[number],
+                "s_dev": DEVICE,
+                "pfn": number,
+            }
         elif name == "rss_stat":
             fields = {"member": number % 4, "size": number, "curr": 1, "mm_id": number % 977}
         else:

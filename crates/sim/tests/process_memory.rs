@@ -79,9 +79,12 @@ fn held_most(source: impl Fn() -> Readers, top_processes: Option<usize>) -> u64 
 #[test]
 fn processes_take_the_memory_that_a_limit_counts() {
     // The second number of pairs is one at which the table has just doubled.
-    for (processes, pages_each, is_shared) in
-        [(8, 20_000, true), (1, 7 * (1 << 14) + 1, false), (16, 7 * (1 << 10), true), (20_000, 3, false)]
-    {
+    for (processes, pages_each, is_shared) in [
+        (8, 20_000, true),
+        (1, 7 * (1 << 14) + 1, false),
+        (16, 7 * (1 << 10), true),
+        (20_000, 3, false),
+    ] {
         let source = || Readers::new(processes, pages_each, is_shared);
         let more = held_most(source, Some(20)).saturating_sub(held_most(source, None));
         // A process reads within two steps.

@@ -177,7 +177,9 @@ impl RingStop for RingEnding {
                 }
                 say("recording into memory; SIGUSR1 writes a file, Ctrl-C ends");
             }
-            News::Missing(Missing { what, why }) => say(format_args!("not recorded: {what}: {why}")),
+            News::Missing(Missing { what, why }) => {
+                say(format_args!("not recorded: {what}: {why}"))
+            }
             News::Begun(path, cause) => {
                 say(format_args!("{}: begun because of {}", path.display(), in_words(cause)));
             }

@@ -1,10 +1,10 @@
 //! The stalls for memory that a ring looks at: those of the recorded cgroup, or of the machine if the kernel reports
 //! none for the cgroup.
 
+use linux::Root;
 use linux::cgroup::{MemoryGroup, Version};
 use linux::gauge::Gauge;
 use linux::pressure::{self, Pressure};
-use linux::Root;
 use trace::recording::Missing;
 
 use crate::Error;
@@ -88,10 +88,16 @@ mod tests {
         write(&root, "/group/memory.usage_in_bytes", "4096\n");
         let refusal = |group: Option<&MemoryGroup>| Stalls::open(&root, group).err().unwrap();
         for group in [None, Some(&group(Version::V2))] {
-            assert!(matches!(refusal(group), Error::Usage(why) if why.contains("boot it with psi=1")));
+            assert!(
+                matches!(refusal(group), Error::Usage(why) if why.contains("boot it with psi=1"))
+            );
         }
 
-        write(&root, "/proc/pressure/memory", "some avg10=12.00 total=9\nfull avg10=5.00 total=1\n");
+        write(
+            &root,
+            "/proc/pressure/memory",
+            "some avg10=12.00 total=9\nfull avg10=5.00 total=1\n",
+        );
         let mut machine = Stalls::open(&root, None).unwrap();
         assert_eq!(machine.missing(), None);
         assert_eq!(machine.read(&root).unwrap().some_basis_points, 1200);
@@ -103,7 +109,11 @@ mod tests {
             assert_eq!(stalls.read(&root).unwrap().some_basis_points, 1200);
         }
 
-        write(&root, "/group/memory.pressure", "some avg10=1.00 total=8\nfull avg10=0.50 total=4\n");
+        write(
+            &root,
+            "/group/memory.pressure",
+            "some avg10=1.00 total=8\nfull avg10=0.50 total=4\n",
+        );
         let mut own = Stalls::open(&root, Some(&group(Version::V2))).unwrap();
         assert_eq!(own.missing(), None);
         assert_eq!(own.read(&root).unwrap().some_basis_points, 100);
