@@ -16,7 +16,7 @@ use crate::renumber::Renumber;
 use crate::rows::take_kept;
 use crate::source::batch_of_rows;
 use crate::store::page_key_of;
-use crate::{Error, ErrorKind, Header, Rows, Source};
+use crate::{Error, ErrorKind, Header, Rows, Source, Timeline};
 
 /// Disjoint groups of the pages of a sample, each a sample of its own at this part of the rate.
 pub const SAMPLE_GROUPS: usize = 8;
@@ -130,6 +130,7 @@ pub struct Sampled {
     numbers: Vec<u32>,
     events_read: u64,
     accesses_read: u64,
+    timeline: Option<Timeline>,
 }
 
 impl Sampled {
@@ -151,6 +152,7 @@ impl Sampled {
             numbers: Vec::new(),
             events_read: 0,
             accesses_read: 0,
+            timeline: None,
         }
     }
 
@@ -167,6 +169,17 @@ impl Sampled {
     /// Accesses read from the trace so far, in the sample or not.
     pub fn accesses_read(&self) -> u64 {
         self.accesses_read
+    }
+
+    /// Notes the times of all events from now on, in the sample or not, for [`Self::active_ns`].
+    pub fn note_times(&mut self) {
+        self.timeline = Some(Timeline::default());
+    }
+
+    /// Nanoseconds that the events read so far cover, without idle gaps; none without a clock or
+    /// [`Self::note_times`].
+    pub fn active_ns(&self) -> Option<i64> {
+        self.timeline.as_ref()?.active_ns()
     }
 
     /// The group, below [`SAMPLE_GROUPS`], of a page that was returned.
@@ -208,6 +221,9 @@ impl Sampled {
             }
         }
         self.events_read += self.rows.len() as u64;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.add(&self.rows.events.time_ns);
+        }
         self.number()?;
         Ok(true)
     }

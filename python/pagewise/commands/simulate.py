@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -18,6 +18,7 @@ from pagewise.commands.options import (
     Map,
     Options,
     PageSize,
+    SampleOption,
     TracePath,
     name_values,
     opened,
@@ -25,6 +26,7 @@ from pagewise.commands.options import (
 )
 from pagewise.errors import UsageError
 from pagewise.grids.simulations import OF_THE_REPLAY
+from pagewise.samples import count_within, sample_in_words
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
 from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 from pagewise.units import (
@@ -47,6 +49,8 @@ EXAMPLES = (
     "--slow ufs-3.1 --page-size 16KiB",
     "pagewise simulate trace.parquet --architecture hybrid --fast-tier 128MiB --fast zram-lz4 "
     "--slow emmc-5.1 --option readahead=kernel --option queueing=yes",
+    "pagewise simulate big.parquet --architecture hierarchical --fast-tier 2GiB --fast zram-lz4 "
+    "--slow ufs-3.1 --sample 1%",
     "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
 )
 REQUEST = ("architecture", "fast_tier", "fast", "slow")
@@ -90,6 +94,7 @@ def run(
         ),
     ] = None,
     page_size: PageSize = None,
+    sample: SampleOption = None,
     as_recorded_: Annotated[
         bool,
         typer.Option(
@@ -122,7 +127,7 @@ def run(
     Counts are pages of 4 KiB, or --page-size. Life is the time until the device's rated writes are
     used up, if this traffic continues day and night, with a write amplification of 2 (1 to 5)
     inside the device. The wear in --json is the share of the rated writes used per day, without
-    write amplification.
+    write amplification. With --sample all figures are estimates, with 95 % confidence intervals.
     """
     if as_recorded_:
         others = {
@@ -133,6 +138,7 @@ def run(
             "--option": option,
             "--profile": profile,
             "--page-size": page_size,
+            "--sample": sample,
             "--format": format,
             "--as": as_,
             "--map": map_,
@@ -155,6 +161,7 @@ def run(
             option=values,
             profile=profile,
             page_size=page_size,
+            sample=sample,
             fast=fast,
             slow=slow,
             progress=progress,
@@ -171,6 +178,7 @@ def run(
             fast=fast,
             slow=slow,
             page_size=page_size,
+            sample=sample,
             option={name: values[name] for name in OF_THE_REPLAY if name in values},
             progress=progress,
         )
@@ -192,23 +200,11 @@ def described(
     result: Simulate, alone: Simulate, fast_tier_bytes: int, devices: Devices
 ) -> list[Part]:
     """The outcome as tables, compared with flash-only."""
+    rows = [*((tier, result, tier) for tier in TIERS), ("flash-only", alone, TIERS[1])]
     tiers = [
-        [
-            tier,
-            format_count(result[tier]["reads"]),
-            format_count(result[tier]["writes"]),
-            life(result, tier, devices),
-        ]
-        for tier in TIERS
+        [name, *operations(outcome, tier), life(outcome, tier, devices)]
+        for name, outcome, tier in rows
     ]
-    tiers.append(
-        [
-            "flash-only",
-            format_count(alone["slow"]["reads"]),
-            format_count(alone["slow"]["writes"]),
-            life(alone, "slow", devices),
-        ]
-    )
     return [
         f"{result['architecture']}, fast tier {format_size(fast_tier_bytes)}",
         "",
@@ -223,12 +219,34 @@ def described(
                 ("I/O time", beside(result, alone, "io_time_s")),
                 ("stall time", beside(result, alone, "stall_time_s")),
                 *waits(result, alone),
+                *sampled(result),
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
         *larger_pages(result, alone),
         "",
         figures(["option", "value", "meaning"], options(result), words=3),
+    ]
+
+
+def operations(outcome: Simulate, tier: Tier) -> Iterator[str]:
+    """The pages that a tier read and wrote; of a sample with half of the width of the interval."""
+    counts, sample = outcome[tier], outcome.get("sample")
+    error = sample and sample["error"][tier]
+    yield count_within(counts["reads"], error and error["reads"])
+    yield count_within(counts["writes"], error and error["writes"])
+
+
+def sampled(result: Simulate) -> list[tuple[str, str]]:
+    """The sample that the figures come from, and how exact the times are."""
+    sample = result.get("sample")
+    if not sample:
+        return []
+    error = sample["error"]
+    return [
+        ("sample", sample_in_words(sample)),
+        ("error of I/O time", f"+/- {format_seconds(error['io_time_s'])}"),
+        ("error of stall time", f"+/- {format_seconds(error['stall_time_s'])}"),
     ]
 
 
