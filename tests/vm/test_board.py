@@ -198,7 +198,7 @@ def test_the_board_has_no_library_and_doctor_grants_bpf(results: Path) -> None:
     for name in ("swap", "files", "block", "kills", "launches"):
         assert found[f"record --{name}"]["is_granted"], found[f"record --{name}"]
     assert found["killtrace"]["is_granted"], found["killtrace"]
-    # Linux has the tracepoint page_fault_user on x86 only (docs/roadmap.md).
+    # arm64 has no tracepoint page_fault_user (docs/roadmap.md).
     assert not found["record --faults"]["is_granted"]
 
 
