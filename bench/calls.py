@@ -71,6 +71,17 @@ def ours_import(path: str, format: str) -> Answer:
     return call
 
 
+def ours_info(path: str, format: str) -> Answer:
+    import pagewise as pw
+
+    trace, info = pw.read(path, format=format), pw.info
+
+    def call() -> Any:
+        return sum(info(trace)["events"].values())
+
+    return call
+
+
 def peer_misses(path: str, policy: str, frames: list[int]) -> Answer:
     import libcachesim as peer
 

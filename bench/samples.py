@@ -2,14 +2,16 @@
 
     python bench/samples.py [RECORDING...] [--sample 1%] [--generate MACCESSES | --timed TRACE]
 
-For each recording (those in examples/ unless given) prints the mean and greatest difference of the
-LRU miss ratio between the sample and the exact curve, over memories of 1/64 to all of the pages in
-steps of a factor of the square root of 2, and for other policies at four of these sizes; the same
-difference for the shares of skew; and how many exact values lie within the stated intervals of
-95 %. With --generate, a trace file with this many million accesses to a quarter as many pages is
-written to the folder for temporary files, and exact and sampled runs on it are timed in processes
-of their own, in CPU seconds and peak memory, and so is reading the same columns; --timed takes such
-a file. Prints one JSON line for each.
+For each recording (those in examples/ unless given) prints the mean and greatest difference of
+the LRU miss ratio between the sample and the exact curve, over memories of 1/64 to all of the
+pages in steps of a factor of the square root of 2, and for other policies at four of these
+sizes; the same difference for the shares of skew; the mean and greatest relative difference of
+replays of swap architectures, by I/O time and by reads and writes of the slow tier, with a fast
+tier of 1/16 and 1/4 of the pages; and how many exact values lie within the stated intervals of
+95 %. With --generate, a trace file with this many million accesses to a quarter as many pages
+is written to the folder for temporary files, and exact and sampled runs on it are timed in
+processes of their own, in CPU seconds and peak memory, and so is reading the same columns;
+--timed takes such a file. Prints one JSON line for each.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ import pagewise as pw
 EXAMPLES = Path(__file__).parents[1] / "examples"
 POLICIES = "lru,fifo,clock,s3-fifo,arc,lirs,two-list,opt"
 STEPS = 13
+ARCHITECTURES = ("flash", "priority", "hierarchical", "hybrid", "nvm-cache")
+FAST_SHARES = (1 / 16, 1 / 4)
+"""Pages of the fast tier, as shares of the pages of the recording."""
 TIMED = {
     "analyze within 2 GB": "pagewise.analyze(path, memory_limit='2GB')",
     "analyze sampled": "pagewise.analyze(path, sample=sample)",
@@ -78,6 +83,11 @@ def compared(path: Path, sample: str) -> dict[str, Any]:
             found["miss_ratio_curve"], errors["miss_ratio_curve"], strict=True
         )
     ]
+    simulations = [
+        replayed(path, sample, architecture, max(1, round(exact["pages"] * share)))
+        for architecture in ARCHITECTURES
+        for share in FAST_SHARES
+    ]
     skew = [abs(found["top_share"][each] - exact["top_share"][each]) for each in exact["top_share"]]
     policies = {"policy": POLICIES, "frames": sizes[2::3]}
     all_misses = pw.misses(path, **policies)
@@ -101,6 +111,45 @@ def compared(path: Path, sample: str) -> dict[str, Any]:
         "policies_mean": round(float(np.mean([each for each, _ in of_policies])), 5),
         "policies_max": round(max(each for each, _ in of_policies), 5),
         "policies_within": round(float(np.mean([each <= top for each, top in of_policies])), 3),
+        **of_simulations([row for row in simulations if row]),
+    }
+
+
+def replayed(path: Path, sample: str, architecture: str, frames: int) -> list[tuple[float, bool]]:
+    """Relative differences of a sampled replay, each with whether the exact value is within the
+    interval: I/O time, slow reads and slow writes. Empty if the sample is too small."""
+    asked = {"architecture": architecture, "fast_tier": frames * 4096}
+    devices = {"fast": "zram-lz4", "slow": "ufs-3.1", "option": {"ranges": "no"}}
+    exact = pw.simulate(path, **asked, **devices)
+    try:
+        found = pw.simulate(path, **asked, **devices, sample=sample)
+    except pw.UsageError:
+        return []
+    error = found["sample"]["error"]
+    figures = [
+        (exact["io_time_s"], found["io_time_s"], error["io_time_s"]),
+        *(
+            (exact["slow"][kind], found["slow"][kind], error["slow"][kind])
+            for kind in ("reads", "writes")
+        ),
+    ]
+    return [
+        (abs(of_sample - of_all) / of_all, abs(of_sample - of_all) <= width)
+        for of_all, of_sample, width in figures
+        if of_all
+    ]
+
+
+def of_simulations(rows: list[list[tuple[float, bool]]]) -> dict[str, float]:
+    """The differences of all sampled replays of a recording."""
+    every = [figure for row in rows for figure in row]
+    times = [row[0][0] for row in rows]
+    return {
+        "replays": len(rows),
+        "io_time_mean": round(float(np.mean(times)), 5) if rows else float("nan"),
+        "io_time_max": round(max(times, default=float("nan")), 5),
+        "operations_mean": round(float(np.mean([off for off, _ in every])), 5),
+        "replays_within": round(float(np.mean([is_within for _, is_within in every])), 3),
     }
 
 

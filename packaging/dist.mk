@@ -1,6 +1,7 @@
 # What users install: the wheels, the static agents, the Debian packages, and their checksums. Included by the Makefile.
 # dist: everything, in the folder dist.   dist-agents, dist-wheel, dist-debs: the parts.   dist-setup: installs the compilers.
-.PHONY: dist dist-setup dist-agents dist-wheel dist-debs
+# dist-wheel-aarch64: the wheel for aarch64, not a part of dist, since it was not tried.
+.PHONY: dist dist-setup dist-agents dist-wheel dist-wheel-aarch64 dist-debs
 
 MACHINES := x86_64 aarch64 armv7
 AGENTS   := $(MACHINES:%=dist/pagewise-agent-%)
@@ -19,6 +20,7 @@ $(AGENTS) &: $(SOURCES) tools/static_agents.sh tools/cross.sh tools/cross_librar
 	tools/static_agents.sh dist $(MACHINES)
 
 dist-wheel: dist/.wheel-x86_64
+dist-wheel-aarch64: dist/.wheel-aarch64
 dist/.wheel-%: dist/pagewise-agent-% $(SOURCES) $(PACKAGER) $(wildcard capture/*.c capture/*.h) | .venv/bin/maturin
 	rm -f dist/*_$*.whl
 	packaging/wheel.sh $* dist/pagewise-agent-$* dist

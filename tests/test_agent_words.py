@@ -55,6 +55,19 @@ def test_help_fills_the_lines_of_a_terminal_of_80_columns(name: str) -> None:
             assert len(line) + 1 + len(following.split()[0]) > COLUMNS, (line, following)
 
 
+@pytest.mark.parametrize("shell", ["bash", "elvish", "fish", "powershell", "zsh"])
+def test_every_shell_gets_completions(shell: str) -> None:
+    done = ran("completions", shell)
+    assert done.returncode == 0, done.stderr
+    assert "killtrace" in done.stdout and "ring-bytes" in done.stdout
+
+
+def test_a_ring_of_allocations_is_refused(tmp_path: Path) -> None:
+    output = ["-o", str(tmp_path / "kept")]
+    done = ran("record", "--allocations", "--ring", "10min", *output, "--", "true")
+    assert done.returncode == 2 and "cannot be used with" in done.stderr, done.stderr
+
+
 def examples(name: str, columns: int) -> list[str]:
     """The commands in the help of a command, as they are shown at this width."""
     text = ran(*COMMANDS[name], "--help", columns=columns).stdout

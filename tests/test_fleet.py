@@ -9,8 +9,9 @@ import pytest
 from commands import ran
 
 import pagewise as pw
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.fleet import Fleet, files_of, is_many, outlying, summary
-from pagewise.fleet_figures import best_policies, in_words, unit_of, written
+from pagewise.fleet_figures import Figures, best_policies, in_words, unit_of, written
 
 TRACES = 1000
 ODD = "device-0123.csv"
@@ -153,11 +154,69 @@ def test_files_that_cannot_be_read_are_left_out(
     assert output.startswith("1 recording, 3 files left out\n")
     assert f"left out 2 files, such as {tmp_path / 'also-empty.csv'}: has no acc" in diagnostics
     (tmp_path / "also-empty.csv").unlink()
-    (tmp_path / "good.csv").unlink()
-    status, _, diagnostics = ran("analyze", tmp_path, capsys=capsys)
-    assert status == 3 and "none of the files" in diagnostics
     status, _, diagnostics = ran("analyze", f"{tmp_path}/no-*", capsys=capsys)
     assert status == 3 and "no file found" in diagnostics
+
+
+@pytest.mark.parametrize("command", ["info", "analyze", "misses"])
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_if_no_file_can_be_read_only_the_error_is_printed(
+    command: str, json: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "note.bin").write_bytes(bytes(range(256)))
+    (tmp_path / "words.csv").write_text("time,id\nsoon,one\n")
+    more = ["--policy", "lru", "--frames", "1"] if command == "misses" else []
+    status, output, diagnostics = ran(command, tmp_path, *more, *json, capsys=capsys)
+    assert (status, output) == (3, "")
+    first, *lines = diagnostics.splitlines()
+    assert first == "pagewise: none of the files can be read:"
+    assert lines[0].startswith(f"  {tmp_path / 'note.bin'}: ")
+    why = "line 2: no line can be read" if command == "info" else "has no accesses"
+    assert lines[1].startswith(f"  {tmp_path / 'words.csv'}: {why}")
+    assert f"pagewise info {tmp_path / 'note.bin'}" in lines[-1]
+
+
+def test_a_loss_limit_holds_for_each_recording_of_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, bad in (("none", 0), ("half", 2), ("most", 4)):
+        lines = ["time,id", *(f"{at},1" for at in range(2)), *["soon,1"] * bad, ""]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    limit = ["--loss-limit", "60%"]
+    status, output, diagnostics = ran("info", tmp_path, *limit, capsys=capsys)
+    assert status == 4 and output.startswith("3 recordings")
+    assert f"pagewise: {tmp_path / 'most.csv'}: 4 records lost, 66.7 % of all" in diagnostics
+    assert "half.csv" not in diagnostics
+    status, output, diagnostics = ran(
+        "info", tmp_path, "--loss-limit", "10%", "--json", capsys=capsys
+    )
+    assert status == 4 and json.loads(output)["traces"] == 3
+    assert "2 recordings lost more than the limit:" in diagnostics
+    assert all(f"  {tmp_path / name}.csv: " in diagnostics for name in ("half", "most"))
+    assert ran("info", tmp_path, "--loss-limit", "70%", capsys=capsys)[0] == 0
+
+
+def test_the_error_about_many_files_is_short() -> None:
+    def figures_of(path: str) -> Figures:
+        number = int(path.removesuffix(".csv"))
+        raise UnreadableInput(f"{path}:{number}: expected a time" if number < 20 else "is empty")
+
+    with pytest.raises(UnreadableInput) as raised:
+        summary("analyze", [f"{number}.csv" for number in range(1000)], figures_of)
+    _, *lines = str(raised.value).splitlines()
+    assert lines[0] == "  980 files, such as 20.csv: is empty"
+    assert lines[1] == "  0.csv: line 0: expected a time"
+    assert len(lines) == 11 and lines[-1] == "  11 more files for other reasons"
+
+
+def test_an_error_about_no_file_keeps_a_hint_that_all_files_have() -> None:
+    def figures_of(path: str) -> Figures:
+        raise UsageError(f"{path}: needs more", hint="give a larger --memory-limit")
+
+    with pytest.raises(UsageError) as raised:
+        summary("analyze", ["a", "b"], figures_of)
+    assert raised.value.hint == "give a larger --memory-limit"
+    assert str(raised.value).splitlines()[1:] == ["  2 files, such as a: needs more"]
 
 
 def test_a_mistake_in_the_request_is_an_error(

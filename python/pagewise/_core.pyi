@@ -167,6 +167,8 @@ def simulate(
     columns: Sequence[tuple[str, str]],
     request: str,
     *,
+    sample_rate: float | None = None,
+    sample_pages: int | None = None,
     progress: _Progress | None = None,
 ) -> types.Simulate: ...
 def simulate_many(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from glob import glob, has_magic
@@ -15,6 +17,7 @@ from pagewise.groups import FleetGroups, groups
 from pagewise.ranges import Count
 from pagewise.recording import Progress
 from pagewise.storage import addresses_of, is_remote, local_path, readable
+from pagewise.units import format_counted
 
 FiguresOf: TypeAlias = Callable[[str], Figures]
 """Gives the figures of the recording at a path. Raises PagewiseError."""
@@ -31,6 +34,10 @@ NORMAL_QUARTILE = 0.6745
 NORMAL_DISTANCE = 0.7979
 """The mean distance of a normal distribution from its mean, in standard deviations: the square root
 of 2 / pi."""
+LINE = re.compile(r":([0-9]+): ")
+"""The line that an error names after the path."""
+REASONS_MAX = 10
+"""How many reasons an error lists if no file can be read."""
 OUTLIERS_MAX = 10
 """How many outliers a figure lists, the farthest first."""
 
@@ -178,23 +185,23 @@ def summary(
 ) -> Fleet:
     """The figures of each recording, their spread, and groups of recordings that are alike.
 
-    A recording that fails is listed with its error; a mistake in the request, which fails on all of
-    them, is raised. ``progress`` counts recordings.
+    A recording that fails is listed with its error. If all fail, raises one error with the reasons.
+    ``progress`` counts recordings.
     """
     files = list(paths)
     rows: list[tuple[str, Figures]] = []
     unreadable: list[Unreadable] = []
-    mistake: UsageError | None = None
+    errors: list[PagewiseError] = []
     for done, (path, found) in enumerate(zip(files, run(files, figures_of), strict=True), 1):
         if progress is not None:
             progress(done, len(files))
         if isinstance(found, PagewiseError):
             unreadable.append({"trace": path, "error": str(found)})
-            mistake = mistake or (found if isinstance(found, UsageError) else None)
+            errors.append(found)
         else:
             rows.append((path, found))
-    if not rows and mistake:
-        raise mistake
+    if errors and not rows:
+        raise nothing_read(unreadable, errors)
     return of_rows(command, rows, unreadable)
 
 
@@ -217,6 +224,56 @@ def of_rows(
         "unreadable": unreadable,
         "groups": found,
     }
+
+
+def nothing_read(
+    unreadable: Sequence[Unreadable], errors: Sequence[PagewiseError]
+) -> PagewiseError:
+    """The error if no recording can be read: the reasons, each with a file.
+
+    A mistake in the request, which every recording refuses in the same words, is the error itself.
+    """
+    is_mistake = all(isinstance(error, UsageError) for error in errors)
+    if is_mistake and len({str(error) for error in errors}) == 1:
+        return errors[0]
+    grouped = by_reason(unreadable)
+    lines = [f"  {files_in_words(traces)}: {why}" for why, traces in grouped[:REASONS_MAX]]
+    if more := sum(len(traces) for _, traces in grouped[REASONS_MAX:]):
+        lines.append(f"  {format_counted(more, 'more file')} for other reasons")
+    first = unreadable[0]["trace"]
+    hints = {error.hint for error in errors}
+    hint = hints.pop() if len(hints) == 1 else None
+    kind = UsageError if is_mistake else UnreadableInput
+    return kind(
+        "\n".join(["none of the files can be read:", *lines]),
+        path=first,
+        hint=hint
+        or "to see which formats can be read: pagewise list formats; to see what a file holds: "
+        f"pagewise info {shlex.quote(first)}",
+    )
+
+
+def by_reason(unreadable: Iterable[Unreadable]) -> list[tuple[str, list[str]]]:
+    """The files without figures by the reason, the most frequent reason first."""
+    found: dict[str, list[str]] = {}
+    for each in unreadable:
+        found.setdefault(reason(each), []).append(each["trace"])
+    return sorted(found.items(), key=lambda row: -len(row[1]))
+
+
+def reason(unreadable: Unreadable) -> str:
+    """Why a file could not be read, without its path."""
+    why = unreadable["error"].removeprefix(unreadable["trace"])
+    if match := LINE.match(why):
+        return f"line {match[1]}: {why[match.end() :]}"
+    return why.lstrip(": ")
+
+
+def files_in_words(traces: Sequence[str]) -> str:
+    """Files that have a reason in common: the first, and how many there are."""
+    if len(traces) == 1:
+        return traces[0]
+    return f"{format_counted(len(traces), 'file')}, such as {traces[0]}"
 
 
 def spread(name: str, recordings: Iterable[FleetTrace]) -> Spread:

@@ -26,6 +26,7 @@ from pagewise.samples import (
     SampleSize,
     parse_memory_limit,
     parse_sample,
+    refuse_larger_pages_of,
     refuse_second_reading,
 )
 from pagewise.types import (
@@ -95,11 +96,8 @@ def analyze(
     size = parse_sample(sample)
     refuse_second_reading(source, size)
     page_bytes = None if page_size is None else parse_page_size(page_size)
-    if size and page_bytes not in (None, PAGE_BYTES):
-        raise UsageError(
-            "a sample has pages as recorded, not larger ones",
-            hint="use only one of --sample and --page-size",
-        )
+    if page_bytes not in (None, PAGE_BYTES):
+        refuse_larger_pages_of(size)
     limit = parse_memory_limit(source, memory_limit, size)
     if limit is not None and page_bytes not in (None, PAGE_BYTES):
         raise UsageError(
@@ -239,6 +237,7 @@ def simulate(
     option: Mapping[str, object] | None = None,
     profile: str | None = None,
     page_size: int | str | None = None,
+    sample: float | str | None = None,
     progress: Progress | None = None,
 ) -> Simulate:
     """What one swap architecture costs on this recording.
@@ -252,8 +251,10 @@ def simulate(
     leaves ``ranges`` null. ``profile``: ``"faithful"``
     or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which are
     moved whole and take the devices' times for that size; ``at_4_kib`` then has the same figures
-    for the recorded pages. ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes
-    another reading of the file.
+    for the recorded pages. ``sample`` replays only a share of the pages (``"1%"``) or at most a
+    number of them (``"32k"``), chosen by a hash, with a fast tier that is smaller by as much:
+    counts, times and wear are then estimates, and ``sample`` of the result has their errors.
+    ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes another reading of the file.
     """
     fast_tier_bytes, page_bytes = parse_size(fast_tier), parse_page_size(page_size)
     if 0 < fast_tier_bytes < page_bytes:
@@ -264,11 +265,14 @@ def simulate(
     options = tuple((name, option_text(value)) for name, value in (option or {}).items())
     asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile, page_bytes)
     source = read(trace)
+    size = parse_sample(sample)
+    refuse_second_reading(source, size)
     if page_bytes != PAGE_BYTES:
+        refuse_larger_pages_of(size)
         refuse_times_of_small_pages(page_bytes, fast, slow)
         refuse_what_is_read_once(source)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
-    result = _core.simulate(*source.arguments(), request, progress=progress)
+    result = _core.simulate(*source.arguments(), request, progress=progress, **size)
     result["trace"] = source.path
     return result
 

@@ -11,7 +11,7 @@ from pagewise.recording import Trace
 from pagewise.units import format_count, format_share, parse_size
 
 if TYPE_CHECKING:
-    from pagewise.types import AnalysisSample, MissSample
+    from pagewise.types import AnalysisSample, MissSample, SimulateSample
 
 COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6}
 COUNT = re.compile(r"\s*([0-9]{1,12})\s*([kKmM]?)\s*")
@@ -58,6 +58,15 @@ def refuse_second_reading(source: Trace, size: SampleSize) -> None:
         )
 
 
+def refuse_larger_pages_of(size: SampleSize) -> None:
+    """Raises UsageError if a sample is asked for, which splits larger pages."""
+    if size:
+        raise UsageError(
+            "a sample has pages as recorded, not larger ones",
+            hint="use only one of --sample and --page-size",
+        )
+
+
 def is_read_once(source: Trace) -> bool:
     """Whether the recording is standard input, or a pipe that exists."""
     if os.path.isfile(source.path):
@@ -87,7 +96,7 @@ def parse_memory_limit(source: Trace, text: int | str | None, sample: SampleSize
     return limit
 
 
-def sample_in_words(sample: AnalysisSample | MissSample) -> str:
+def sample_in_words(sample: AnalysisSample | MissSample | SimulateSample) -> str:
     """The size of a sample: ``1.0 % of the pages (3,771 with 8,153 accesses)``."""
     counts = f"{format_count(sample['pages'])} with {format_count(sample['accesses'])} accesses"
     return f"{format_share(sample['rate'])} of the pages ({counts})"
@@ -97,3 +106,9 @@ def share_within(share: float | None, error: float | None) -> str:
     """A share with half of the width of its confidence interval, if it is an estimate."""
     written = format_share(share)
     return written if error is None else f"{written} +/- {error * 100:.1f}"
+
+
+def count_within(count: int, error: float | None) -> str:
+    """A count with half of the width of its confidence interval, if it is an estimate."""
+    written = format_count(count)
+    return written if error is None else f"{written} +/- {format_count(round(error))}"

@@ -1321,6 +1321,9 @@ class Outcome(TypedDict):
     """Operations by slice of the trace; absent if no slices were asked for."""
     notes: list[str]
     """Notes that the reader needs to interpret the numbers."""
+    sample: NotRequired[SimulateSample | None]
+    """The sample, if only some of the pages were replayed: counts, times and wear are then
+    estimates."""
 
 
 class PageOperations(TypedDict):
@@ -1864,6 +1867,9 @@ class Simulate(TypedDict):
     """Operations by slice of the trace; absent if no slices were asked for."""
     notes: list[str]
     """Notes that the reader needs to interpret the numbers."""
+    sample: NotRequired[SimulateSample | None]
+    """The sample, if only some of the pages were replayed: counts, times and wear are then
+    estimates."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
@@ -1876,6 +1882,36 @@ class Simulate(TypedDict):
     """The result for the recorded pages of 4 KiB; absent unless larger pages were asked for."""
     trace_sha256: NotRequired[str | None]
     """sha256 of the recording; null if it cannot be read twice, absent outside `--json`."""
+
+
+class SimulateError(TypedDict):
+    """Half of the width of the 95 % confidence interval of each figure of an outcome."""
+
+    fast: TierError
+    """Operations of the fast tier."""
+    slow: TierError
+    """Operations of the slow tier."""
+    promotions: float
+    """Of `promotions`."""
+    demotions: float
+    """Of `demotions`."""
+    io_time_s: float
+    """Of `io_time_s`, with typical latencies."""
+    stall_time_s: float
+    """Of `stall_time_s`, with typical latencies."""
+
+
+class SimulateSample(TypedDict):
+    """The sample behind an outcome, and how far its estimates may be from the truth."""
+
+    rate: float
+    """Share of all pages whose hash is in the sample."""
+    pages: int
+    """Pages in the sample."""
+    accesses: int
+    """Accesses of the pages in the sample."""
+    error: SimulateError
+    """Half of the width of the 95 % confidence interval of each figure."""
 
 
 class Simulated(TypedDict):
@@ -2128,6 +2164,15 @@ class TierCounts(TypedDict):
     """Pages written."""
     bytes_written: int
     """Bytes written."""
+
+
+class TierError(TypedDict):
+    """Half of the width of the 95 % confidence interval of the operations of a tier."""
+
+    reads: float
+    """Of the pages read."""
+    writes: float
+    """Of the pages written."""
 
 
 class TierPages(TypedDict):

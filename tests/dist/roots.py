@@ -17,6 +17,8 @@ DIST = REPOSITORY / "dist"
 ROOTS = REPOSITORY / "build/roots"
 WHEELS = REPOSITORY / "build/wheels"
 SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
+PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
+"""The Python of the Debian suites that the packages are for: 12 and 13."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HUNG_S = 800
 ENTERED = """\
@@ -43,29 +45,36 @@ def refusal() -> str | None:
     return None
 
 
-@contextmanager
-def bare(suite: str, packages: tuple[str, ...], folder: Path) -> Iterator[Path]:
-    """A fresh root of Debian with only the essential packages and those named."""
-    archive = ROOTS / f"{'-'.join((suite, *packages))}.tar"
+def archive_of(suite: str, packages: tuple[str, ...], architecture: str | None) -> Path:
+    """The archive of a root, made once. Nothing runs in that of another processor."""
+    names = "-".join(filter(None, (suite, architecture, *packages)))
+    archive = ROOTS / f"{names}.tar"
     if not archive.exists():
         ROOTS.mkdir(parents=True, exist_ok=True)
         part = archive.with_name(f"part-{os.getpid()}.tar")
+        kind = ["--variant=minbase"]
+        if architecture is not None:
+            kind = ["--variant=extract", f"--architectures={architecture}", "--skip=check/qemu"]
         named = ["--include", ",".join(packages)] if packages else []
         sources = [str(SOURCES)] if SOURCES.exists() and suite == "bookworm" else []
-        command = [
-            "mmdebstrap",
-            "--variant=minbase",
-            "--mode=root",
-            *named,
-            suite,
-            str(part),
-            *sources,
-        ]
+        command = ["mmdebstrap", "--mode=root", *kind, *named, suite, str(part), *sources]
         made = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
         if made.returncode != 0:
             part.unlink(missing_ok=True)
             pytest.skip(f"Debian's archive gives no {suite}: {made.stderr.splitlines()[-3:]}")
         part.rename(archive)
+    return archive
+
+
+@contextmanager
+def bare(
+    suite: str, packages: tuple[str, ...], folder: Path, architecture: str | None = None
+) -> Iterator[Path]:
+    """A fresh root of Debian with only the essential packages and those named.
+
+    With the ``architecture`` of another processor, only those named and what they depend on.
+    """
+    archive = archive_of(suite, packages, architecture)
     root = folder / "root"
     root.mkdir()
     try:
@@ -76,29 +85,28 @@ def bare(suite: str, packages: tuple[str, ...], folder: Path) -> Iterator[Path]:
 
 
 def inside(root: Path, line: str, *, status: int = 0) -> str:
-    """What a line of shell prints in the root. The test fails if its status is another."""
+    """The standard output of a line of shell in the root; the line must end with ``status``."""
     command = ["unshare", "--mount", "sh", "-c", ENTERED, "sh", str(root), line, f"PATH={PATH}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
     assert done.returncode == status, f"{line}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
-def with_wheels(root: Path, wheel: Path) -> None:
+def with_wheels(root: Path, wheel: Path, suite: str = "bookworm") -> None:
     """Puts the wheel and all that it depends on into /wheels: the root installs without network."""
-    if (
-        not (WHEELS / ".done").exists()
-        or (WHEELS / ".done").stat().st_mtime < wheel.stat().st_mtime
-    ):
-        WHEELS.mkdir(parents=True, exist_ok=True)
+    kept = WHEELS / PYTHONS[suite]
+    done = kept / ".done"
+    if not done.exists() or done.stat().st_mtime < wheel.stat().st_mtime:
+        kept.mkdir(parents=True, exist_ok=True)
         own = ["pip", "setuptools", "wheel"]  # pipx keeps them for all environments
-        download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELS)]
-        versions = ["--python-version", "3.11", "--only-binary=:all:"]
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(kept)]
+        versions = ["--python-version", PYTHONS[suite], "--only-binary=:all:"]
         command = [*download, *versions, str(wheel), *own]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
-        if done.returncode != 0:
-            pytest.skip(f"the registry gives no dependencies: {done.stderr.splitlines()[-3:]}")
-        (WHEELS / ".done").touch()
-    shutil.copytree(WHEELS, root / "wheels", ignore=shutil.ignore_patterns("pagewise*", ".done"))
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
+        if ran.returncode != 0:
+            pytest.skip(f"the registry gives no dependencies: {ran.stderr.splitlines()[-3:]}")
+        done.touch()
+    shutil.copytree(kept, root / "wheels", ignore=shutil.ignore_patterns("pagewise*", ".done"))
     shutil.copy(wheel, root / "wheels")
 
 

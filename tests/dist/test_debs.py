@@ -1,4 +1,5 @@
-"""The Debian packages: lintian; installation, upgrade, removal and purge in a bare Debian 12."""
+"""The Debian packages: lintian; installation, upgrade, removal and purge in a bare Debian 12
+and 13."""
 
 import hashlib
 import json
@@ -7,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from roots import HUNG_S, REPOSITORY, bare, built, files, inside, refusal
+from roots import HUNG_S, PYTHONS, REPOSITORY, bare, built, files, inside, refusal
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=refusal() or "")
 ARCHITECTURES = ("amd64", "arm64", "armhf")
@@ -36,9 +37,10 @@ def lintian(package: Path) -> None:
     assert done.returncode == 0 and not errors, "\n".join(errors) or done.stderr
 
 
-def test_the_agent_comes_and_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suite", PYTHONS)
+def test_the_agent_comes_and_goes(suite: str, tmp_path: Path) -> None:
     package = built("pagewise-agent_*_amd64.deb")
-    with bare("bookworm", (), tmp_path) as root:
+    with bare(suite, (), tmp_path) as root:
         before = files(root)
         shutil.copy(package, root / "tmp")
         inside(root, f"dpkg --install /tmp/{package.name}")
@@ -57,9 +59,10 @@ def test_the_agent_comes_and_goes(tmp_path: Path) -> None:
         assert files(root) - before == set()
 
 
-def test_the_desk_comes_and_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suite", PYTHONS)
+def test_the_desk_comes_and_goes(suite: str, tmp_path: Path) -> None:
     package = built("pagewise-memory_*_amd64.deb")
-    with bare("bookworm", ("python3-numpy", "python3-scipy"), tmp_path) as root:
+    with bare(suite, ("python3-numpy", "python3-scipy"), tmp_path) as root:
         before = files(root)
         shutil.copy(package, root / "tmp")
         inside(root, f"dpkg --install /tmp/{package.name}")

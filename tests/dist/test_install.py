@@ -1,14 +1,21 @@
-"""The wheel on a bare Debian 12: from nothing to the first answer, and away again."""
+"""The wheel on a bare Debian 12 and 13: from nothing to the first answer, and away again.
+
+Debian 11 is too old for the wheel and for the Debian package, but not for the static agent.
+"""
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
 import pytest
-from roots import bare, built, files, inside, refusal, with_wheels
+from roots import PYTHONS, REPOSITORY, bare, built, files, inside, refusal, with_wheels
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=refusal() or "")
 PIPX = ("ca-certificates", "pipx")
+MACHINES = {"x86_64": 62, "aarch64": 183}
+"""The processors of the wheels, with their numbers in ELF files (elf.h)."""
+KILLD = REPOSITORY / "packaging/killd.toml"
 
 
 @pytest.fixture
@@ -16,9 +23,10 @@ def wheel() -> Path:
     return built("pagewise_*x86_64.whl")
 
 
-def test_pipx_installs_the_wheel_and_takes_it_away(wheel: Path, tmp_path: Path) -> None:
-    with bare("bookworm", PIPX, tmp_path) as root:
-        with_wheels(root, wheel)
+@pytest.mark.parametrize("suite", PYTHONS)
+def test_pipx_installs_the_wheel_and_takes_it_away(suite: str, wheel: Path, tmp_path: Path) -> None:
+    with bare(suite, PIPX, tmp_path) as root:
+        with_wheels(root, wheel, suite)
         before = files(root)
         inside(root, f"pipx install /wheels/{wheel.name}")
         bin = "/root/.local/bin"
@@ -39,9 +47,10 @@ def test_pipx_installs_the_wheel_and_takes_it_away(wheel: Path, tmp_path: Path) 
         assert not list(root.glob("root/.local/**/pagewise*"))
 
 
-def test_a_virtual_environment_takes_the_wheel(wheel: Path, tmp_path: Path) -> None:
-    with bare("bookworm", ("ca-certificates", "python3-venv"), tmp_path) as root:
-        with_wheels(root, wheel)
+@pytest.mark.parametrize("suite", PYTHONS)
+def test_a_virtual_environment_takes_the_wheel(suite: str, wheel: Path, tmp_path: Path) -> None:
+    with bare(suite, ("ca-certificates", "python3-venv"), tmp_path) as root:
+        with_wheels(root, wheel, suite)
         inside(
             root,
             f"python3 -m venv /opt/pagewise && "
@@ -52,9 +61,41 @@ def test_a_virtual_environment_takes_the_wheel(wheel: Path, tmp_path: Path) -> N
         assert inside(root, f"/opt/pagewise/bin/python -c '{plugin}'").strip() == "True"
 
 
-def test_the_wheel_is_small_and_names_no_folder_of_this_machine(wheel: Path) -> None:
+def test_debian_11_refuses_the_packages_and_runs_the_static_agent(
+    wheel: Path, tmp_path: Path
+) -> None:
+    package, agent = built("pagewise-agent_*_amd64.deb"), built("pagewise-agent-x86_64")
+    with bare("bullseye", ("ca-certificates", "python3-venv"), tmp_path) as root:
+        (root / "given").mkdir()
+        for file in (wheel, package, agent):
+            shutil.copy(file, root / "given")
+        before = files(root)
+        inside(root, "python3 -m venv /opt/pagewise")
+        refused = inside(root, f"/opt/pagewise/bin/pip install /given/{wheel.name} 2>&1", status=1)
+        assert "is not a supported wheel on this platform" in refused, refused
+        refused = inside(root, f"dpkg --install /given/{package.name} 2>&1", status=1)
+        assert "libc6 (>= 2.34)" in refused, refused
+        inside(root, "dpkg --purge pagewise-agent && rm -r /opt/pagewise")
+        assert files(root) - before == set()
+        inside(root, "install -m 755 /given/pagewise-agent-x86_64 /usr/local/bin/pagewise-agent")
+        assert "pagewise-agent" in inside(root, "pagewise-agent --version")
+        findings = json.loads(inside(root, "pagewise-agent doctor --json"))["findings"]
+        assert {"btf", "tracefs"} <= {finding["name"] for finding in findings}
+        (root / "etc/pagewise.d").mkdir()
+        shutil.copy(KILLD, root / "etc/pagewise.d")
+        assert "policy" in inside(root, "pagewise-agent killd check")
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_wheel_is_small_and_names_no_folder_of_this_machine(machine: str) -> None:
+    wheel = built(f"pagewise_*{machine}.whl")
     assert wheel.stat().st_size <= 25_000_000
+    programs = 0
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             content = archive.read(name)
-            assert str(Path(__file__).parents[2]).encode() not in content, name
+            assert str(REPOSITORY).encode() not in content, name
+            if content.startswith(b"\x7fELF"):
+                assert int.from_bytes(content[18:20], "little") == MACHINES[machine], name
+                programs += 1
+    assert programs == 5, "the module, the agent, two preload libraries, and the capture plugin"

@@ -64,9 +64,9 @@ def refusal(machine: Machine) -> str | None:
     return None
 
 
-def compiled(program: Path, source: Path, *options: str) -> Path:
-    """Compiles a C source for a guest of this machine's architecture."""
-    command = ["cc", "-std=gnu17", "-O2", "-o", program, source, *options]
+def compiled(program: Path, source: Path, *options: str, compiler: str = "cc") -> Path:
+    """Compiles a C source for a guest; ``compiler``: for its architecture."""
+    command = [compiler, "-std=gnu17", "-O2", "-o", program, source, *options]
     subprocess.run(command, check=True, timeout=300)
     return program
 

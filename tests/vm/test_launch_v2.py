@@ -12,6 +12,7 @@ from pathlib import Path
 import guest
 import polars
 import pytest
+from plans import TIERS, plan
 
 import pagewise as pw
 
@@ -21,38 +22,11 @@ MACHINE = guest.Machine(modules=("zram", "lzo_rle", "fuse", "loop"), kernel_argu
 MIB = 1 << 20
 BOOT_S = 900
 
-APPLICATION = """
-[applications.{name}]
-command = ["hold", "{mib}"]
-interface = "line"
-ready = "ready"
-request = "visit {{round}}"
-answer = "done"
-"""
-
-
-def plan(mode: str, order: list[str], mib: int = 40, budget: str = "48MiB", more: str = "") -> str:
-    """A plan of applications of which only one fits into the budget."""
-    text = f"""name = "guest"
-order = {json.dumps(order)}
-mode = "{mode}"
-budget = "{budget}"
-swap_size = "128MiB"
-zram_size = "64MiB"
-{more}"""
-    return text + "".join(APPLICATION.format(name=name, mib=mib) for name in sorted(set(order)))
-
-
 PLANS = {
     "swap-file": plan("swap-file", ["first", "second"] * 2),
     "zram": plan("zram", ["first", "second"] * 2),
     "zram+file": plan("zram+file", ["first", "second"] * 2),
-    # relaunchd learns from the first warm visit, and predicts from the second on.
-    "tiers": plan(
-        "tiers",
-        ["first", "second"] * 3,
-        more='prefetch = true\ntiers = { policy = "adaptive", fast = "8MiB", through = "fuse" }\n',
-    ),
+    "tiers": TIERS,
     # Three exceed the threshold of 38 MiB but not the limit, so the OOM killer does not act before.
     "kill": plan(
         "kill",

@@ -45,10 +45,11 @@ pub fn analyze(
         let analyzed = |page_bytes: Option<u64>, top_processes: Option<usize>| {
             let by_process = top_processes.is_some();
             let bytes = |header: &Header| sim::analysis::bytes_per_page(header, by_process);
-            let source = recording.within(memory_limit, bytes, progress)?;
+            let (source, spare_bytes) = recording.within(memory_limit, bytes, progress)?;
             let page_bytes = page_bytes.unwrap_or(source.header().page_bytes);
             let mut source = recording.grouped(source, page_bytes)?;
-            let analysis = sim::analysis::analyze(&mut *source, top_processes, progress)?;
+            let analysis =
+                sim::analysis::analyze_within(&mut *source, top_processes, spare_bytes, progress)?;
             Ok::<_, sim::Error>((analysis, source.header().losses.clone()))
         };
         let (analysis, losses) = analyzed(page_bytes, top_processes)?;
@@ -105,7 +106,7 @@ pub fn misses(
                     Some(_) => sim::misses::bytes_per_page(&policies, &frames)?,
                     None => 0,
                 };
-                let mut source = recording.within(memory_limit, |_| bytes, progress)?;
+                let (mut source, _) = recording.within(memory_limit, |_| bytes, progress)?;
                 let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
                 counted(source.header(), counts)
             }

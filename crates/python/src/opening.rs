@@ -61,7 +61,8 @@ impl RecordingArguments {
     }
 
     /// Opens it for work that takes `bytes_per_page` of memory for each page. With a limit of memory, pages are
-    /// numbered on disk if necessary, for which the recording is read twice.
+    /// numbered on disk if necessary, for which the recording is read twice. Also returns the memory that the
+    /// limit leaves for other work; without a limit `u64::MAX`.
     ///
     /// # Errors
     /// Errors of [`Self::open`]; `Usage` if the work would take more than `memory_limit` bytes.
@@ -70,9 +71,9 @@ impl RecordingArguments {
         memory_limit: Option<u64>,
         bytes_per_page: impl FnOnce(&Header) -> u64,
         progress: &dyn Progress,
-    ) -> Result<Box<dyn Source>, Error> {
+    ) -> Result<(Box<dyn Source>, u64), Error> {
         let source = self.open()?;
-        let Some(limit) = memory_limit else { return Ok(source) };
+        let Some(limit) = memory_limit else { return Ok((source, u64::MAX)) };
         let table_bytes = usize::try_from(limit / 4).unwrap_or(usize::MAX);
         let (source, bytes_numbered): (Box<dyn Source>, u64) = match source.header().pages {
             Some(1..) => (source, 0),
@@ -95,7 +96,7 @@ impl RecordingArguments {
             );
             return Err(Error::new(ErrorKind::Usage, &self.path, why));
         }
-        Ok(source)
+        Ok((source, limit - needed))
     }
 
     /// Opens a sample of its pages. For at most a number of pages it is read twice, unless it is a trace file

@@ -10,12 +10,13 @@ use serde::Deserialize;
 use sim::devices::Device;
 use sim::swap::{self, Marks, SimulateRequest};
 use sim::zram::{ZramCounts, ZramRequest};
+use trace::Source;
 use trace::store::TextFile;
 use types::PAGE_BYTES;
 
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
-use crate::opening::RecordingArguments;
+use crate::opening::{RecordingArguments, sample_size};
 use crate::results::{
     self, ArchitectureRow, AsRecorded, DescribedRequest, Devices, Simulate, Simulated,
 };
@@ -84,9 +85,11 @@ fn is_yes(name: &str, value: Option<&str>) -> Result<bool, sim::Error> {
     }
 }
 
-/// Runs a request, given, on a recording; returns the outcome.
+/// Runs a request, given, on a recording; returns the outcome. `sample_rate` or `sample_pages` ask for estimates from
+/// a sample of the pages.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, request, *, sample_rate=None, sample_pages=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn simulate(
     py: Python<'_>,
     path: PathBuf,
@@ -94,16 +97,24 @@ pub fn simulate(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
     request: &str,
+    sample_rate: Option<f64>,
+    sample_pages: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Simulate>> {
     let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
+    let sample = sample_size(py, sample_rate, sample_pages)?;
     let wanted: Wanted = parsed(py, "request", request)?;
     let answer = detached(py, progress, |progress| {
         let simulated = |wanted: Wanted| {
             let request = wanted.request()?;
+            if let Some(size) = sample {
+                let mut source = recording.sampled(size, progress)?;
+                let outcome = swap::simulate_sampled(&mut source, &request, progress)?;
+                return Ok::<_, sim::Error>((outcome, source.header().losses.clone()));
+            }
             let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
             let outcome = swap::simulate(&mut *source, &request, progress)?;
-            Ok::<_, sim::Error>((outcome, source.header().losses.clone()))
+            Ok((outcome, source.header().losses.clone()))
         };
         let (outcome, losses) = simulated(wanted.clone())?;
         let recorded = (wanted.page_bytes > PAGE_BYTES)

@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use linux::cgroup::MemoryGroup;
 use linux::system::{self, Machine};
 use linux::{Root, process};
 use trace::recording::moments::SOURCE;
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
 use crate::backend::{Backend, BackendChoice};
-use crate::bpf::{self, Programs};
+use crate::bpf::{self, Object, Programs};
 use crate::scene::Scene;
 use crate::sources::{CATALOG, Source};
 use crate::watch::Watched;
@@ -30,13 +31,20 @@ pub struct Options {
     /// The processes whose events are recorded.
     pub filter: EventFilter,
     /// The group of moments and notices, if it is not the group of the filter.
-    pub noted: Option<linux::cgroup::MemoryGroup>,
+    pub noted: Option<MemoryGroup>,
     /// The backend.
     pub backend: BackendChoice,
     /// The size of the buffer between kernel and recorder: a power of two.
     pub buffer_bytes: u32,
     /// The command that runs meanwhile, for the header of the recording.
     pub command: Vec<String>,
+}
+
+impl Options {
+    /// The group of moments and notices; None for the machine.
+    fn noted_group(&self) -> Option<&MemoryGroup> {
+        self.noted.as_ref().or(self.filter.group.as_ref())
+    }
 }
 
 /// The caller's side of a recording: it starts the command, and decides when the recording is over.
@@ -99,14 +107,7 @@ pub fn record(
     stop: &mut dyn Stop,
 ) -> Result<RecordingOutcome, Error> {
     let mut object = bpf::object();
-    let mut backend = Backend::attach(
-        options.backend,
-        &mut object,
-        &options.sources,
-        &options.filter,
-        options.noted.as_ref().or(options.filter.group.as_ref()),
-        options.buffer_bytes,
-    )?;
+    let mut backend = attach(options, &mut object)?;
     let file = create(&options.output)?;
     let whole = file.try_clone().map_err(Error::Write)?;
     let begun = about(root, options, &backend)
@@ -124,6 +125,31 @@ pub fn record(
         return Err(error);
     }
     Ok(finish(writer, &whole, &backend, ended, &meter))
+}
+
+/// Enables the events of `options`; from now on no event is missed. `object` is the storage of BPF programs.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn attach<'object>(
+    options: &Options,
+    object: &'object mut Object,
+) -> Result<Backend<'object>, Error> {
+    Backend::attach(
+        options.backend,
+        object,
+        &options.sources,
+        &options.filter,
+        options.noted_group(),
+        options.buffer_bytes,
+    )
+}
+
+/// What takes moments of memory and processes; None if they are not recorded, or the kernel does not report
+/// memory.
+pub fn watched<'a>(root: &'a Root, options: &'a Options) -> Option<Watched<'a>> {
+    let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
+    has_moments.then(|| Scene::open(root, options.noted_group())).flatten().map(Watched::new)
 }
 
 /// Completes the file, of which `whole` is another handle, and returns the outcome.
@@ -260,10 +286,8 @@ fn run(
         writer.push(record).map_err(Error::Write)?;
     }
     start(stop, &options.command)?;
-    let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
     let group = options.filter.group.as_ref();
-    let noted = options.noted.as_ref().or(group);
-    let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten().map(Watched::new);
+    let mut scene = watched(root, options);
     let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();

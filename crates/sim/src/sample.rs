@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use trace::Source;
 use trace::sampled::{SAMPLE_GROUPS, Sampled};
-use types::PageId;
+use types::{Event, EventKind, Events, PageId};
 
 /// The 97.5 % quantile of Student's t for one degree of freedom less than there are groups.
 const STUDENT_T: f64 = 2.365;
@@ -84,6 +84,45 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
+    /// Numbers the pages that `sampled` has returned for the first time.
+    fn grow(&mut self, sampled: &Sampled) {
+        for number in self.places.len() as u32..sampled.header().pages.unwrap_or(0) {
+            let group = sampled.group(PageId(number));
+            self.places.push((group as u8, self.pages[group]));
+            self.pages[group] += 1;
+        }
+    }
+
+    /// The group of a page that was split.
+    pub(crate) fn of_page(&self, page: usize) -> u8 {
+        self.places[page].0
+    }
+
+    /// Replaces `parts` by the events of each group in `events`, which `sampled` has just returned. The end of a
+    /// process is in every group.
+    pub(crate) fn split_events(
+        &mut self,
+        events: &Events,
+        sampled: &Sampled,
+        parts: &mut [Events; SAMPLE_GROUPS],
+    ) {
+        self.grow(sampled);
+        parts.iter_mut().for_each(Events::clear);
+        for (index, event) in events.iter().enumerate() {
+            let time_ns = events.time_ns.get(index).copied();
+            let push = |part: &mut Events, page: PageId| {
+                part.time_ns.extend(time_ns);
+                part.push(Event { page, ..event });
+            };
+            if event.kind == EventKind::Exit {
+                parts.iter_mut().for_each(|part| push(part, event.page));
+            } else {
+                let (group, number) = self.places[event.page.index()];
+                push(&mut parts[usize::from(group)], PageId(number));
+            }
+        }
+    }
+
     /// The accesses of each group in `batch`, which `sampled` has just returned, with a bound on the numbers
     /// of the group's pages.
     pub(crate) fn split(
@@ -91,11 +130,7 @@ impl Groups {
         batch: &[PageId],
         sampled: &Sampled,
     ) -> impl Iterator<Item = (&[PageId], usize)> {
-        for number in self.places.len() as u32..sampled.header().pages.unwrap_or(0) {
-            let group = sampled.group(PageId(number));
-            self.places.push((group as u8, self.pages[group]));
-            self.pages[group] += 1;
-        }
+        self.grow(sampled);
         self.batches.iter_mut().for_each(Vec::clear);
         for page in batch {
             let (group, number) = self.places[page.index()];

@@ -16,6 +16,7 @@ use types::random::mixed;
 use types::{EventKind, Events, PageId, Progress};
 
 use crate::renumber::Renumber;
+use crate::source::batch_of_rows;
 use crate::store::page_key_of;
 use crate::{Error, ErrorKind, Header, Rows, Source};
 
@@ -108,10 +109,7 @@ impl Source for DiskNumbered {
     }
 
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
-        let mut rows = Rows { events: std::mem::take(events), ..Rows::default() };
-        let result = self.next_rows(&mut rows);
-        *events = rows.events;
-        result
+        batch_of_rows(self, events)
     }
 
     fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {

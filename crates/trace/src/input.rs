@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::meter::Metered;
+use crate::unpacked::{CopyReader, Copying, UnpackedCopy};
 use crate::whole::Whole;
 use crate::zip::{self, Members};
 use crate::{Error, ErrorKind, Position};
@@ -320,6 +321,39 @@ impl Input {
             Origin::Stream => unreachable!("a stream was copied to a file above"),
         };
         Input::start(&path, self.origin.clone(), reader, Arc::default())
+    }
+
+    /// Opens the recording a second time, as [`Self::again`] does. What the second input decompresses is also copied
+    /// to a temporary file: see [`Self::read_copy`]. There is no copy of a plain recording.
+    ///
+    /// # Errors
+    /// Errors of [`Self::again`].
+    pub(crate) fn again_copied(&mut self) -> Result<(Input, Option<UnpackedCopy>), Error> {
+        let mut again = self.again()?;
+        let copy = if again.is_packed { UnpackedCopy::begin(again.held()) } else { None };
+        if let Some(copy) = &copy {
+            let reader = std::mem::replace(&mut again.reader, Box::new(std::io::empty()));
+            again.reader = Box::new(Copying::new(reader, copy.clone()));
+        }
+        Ok((again, copy))
+    }
+
+    /// Reads the rest from `copy` instead of decompressing it, if the input that made the copy has reached its end.
+    ///
+    /// # Errors
+    /// `Io` if the compressed file cannot be read for its hash.
+    pub(crate) fn read_copy(&mut self, copy: &UnpackedCopy) -> Result<(), Error> {
+        let raw: Box<dyn Read> = match &self.origin {
+            Origin::File(file) => Box::new(FileAt { file: Arc::clone(file), offset: 0 }),
+            Origin::Memory(bytes) => Box::new(std::io::Cursor::new(Arc::clone(bytes))),
+            Origin::Stream => return Ok(()),
+        };
+        let position = self.offset + (self.end - self.start) as u64;
+        let Some((file, plain)) = copy.read_from(position) else { return Ok(()) };
+        self.meter.hash_only(raw).map_err(|error| self.unreadable(&error))?;
+        let packed = self.file_bytes().saturating_sub(self.meter.bytes());
+        self.reader = Box::new(CopyReader::new(file, plain, packed, self.meter()));
+        Ok(())
     }
 }
 

@@ -40,6 +40,7 @@ pub mod table;
 mod text;
 mod timeline;
 pub mod tracedat;
+mod unpacked;
 mod varint;
 mod whole;
 mod zeros;

@@ -54,6 +54,13 @@ impl Rows {
     }
 }
 
+/// Copies the values of a column at the indexes in `kept`. A column that the recording lacks stays empty.
+pub fn take_kept<T: Copy>(from: &[T], kept: &[usize], to: &mut Vec<T>) {
+    if !from.is_empty() {
+        to.extend(kept.iter().map(|&index| from[index]));
+    }
+}
+
 /// The key of a page of a swap or block trace in the numbering table. Objects use their 64-bit id
 /// instead.
 ///

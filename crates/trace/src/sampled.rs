@@ -13,8 +13,10 @@ use types::random::mixed;
 use types::{EventKind, Events, PageId, Progress};
 
 use crate::renumber::Renumber;
+use crate::rows::take_kept;
+use crate::source::batch_of_rows;
 use crate::store::page_key_of;
-use crate::{Error, ErrorKind, Header, Rows, Source};
+use crate::{Error, ErrorKind, Header, Rows, Source, Timeline};
 
 /// Disjoint groups of the pages of a sample, each a sample of its own at this part of the rate.
 pub const SAMPLE_GROUPS: usize = 8;
@@ -128,6 +130,7 @@ pub struct Sampled {
     numbers: Vec<u32>,
     events_read: u64,
     accesses_read: u64,
+    timeline: Option<Timeline>,
 }
 
 impl Sampled {
@@ -149,6 +152,7 @@ impl Sampled {
             numbers: Vec::new(),
             events_read: 0,
             accesses_read: 0,
+            timeline: None,
         }
     }
 
@@ -165,6 +169,17 @@ impl Sampled {
     /// Accesses read from the trace so far, in the sample or not.
     pub fn accesses_read(&self) -> u64 {
         self.accesses_read
+    }
+
+    /// Notes the times of all events from now on, in the sample or not, for [`Self::active_ns`].
+    pub fn note_times(&mut self) {
+        self.timeline = Some(Timeline::default());
+    }
+
+    /// Nanoseconds that the events read so far cover, without idle gaps; none without a clock or
+    /// [`Self::note_times`].
+    pub fn active_ns(&self) -> Option<i64> {
+        self.timeline.as_ref()?.active_ns()
     }
 
     /// The group, below [`SAMPLE_GROUPS`], of a page that was returned.
@@ -206,6 +221,9 @@ impl Sampled {
             }
         }
         self.events_read += self.rows.len() as u64;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.add(&self.rows.events.time_ns);
+        }
         self.number()?;
         Ok(true)
     }
@@ -217,10 +235,7 @@ impl Source for Sampled {
     }
 
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
-        let mut rows = Rows { events: std::mem::take(events), ..Rows::default() };
-        let result = self.next_rows(&mut rows);
-        *events = rows.events;
-        result
+        batch_of_rows(self, events)
     }
 
     fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
@@ -234,14 +249,14 @@ impl Source for Sampled {
             let is_exit = from.events.kind[index] == EventKind::Exit;
             PageId(if is_exit { 0 } else { numbers.next().copied().unwrap_or(0) })
         }));
-        take(&from.events.time_ns, kept, &mut rows.events.time_ns);
-        take(&from.events.kind, kept, &mut rows.events.kind);
-        take(&from.events.flags, kept, &mut rows.events.flags);
-        take(&from.events.process, kept, &mut rows.events.process);
-        take(&from.space, kept, &mut rows.space);
-        take(&from.address, kept, &mut rows.address);
-        take(&from.bytes, kept, &mut rows.bytes);
-        take(&from.duration_ns, kept, &mut rows.duration_ns);
+        take_kept(&from.events.time_ns, kept, &mut rows.events.time_ns);
+        take_kept(&from.events.kind, kept, &mut rows.events.kind);
+        take_kept(&from.events.flags, kept, &mut rows.events.flags);
+        take_kept(&from.events.process, kept, &mut rows.events.process);
+        take_kept(&from.space, kept, &mut rows.space);
+        take_kept(&from.address, kept, &mut rows.address);
+        take_kept(&from.bytes, kept, &mut rows.bytes);
+        take_kept(&from.duration_ns, kept, &mut rows.duration_ns);
         Ok(true)
     }
 
@@ -278,12 +293,5 @@ fn key(header: &Header, rows: &Rows, index: usize) -> u64 {
     match rows.events.page.get(index) {
         Some(page) => page.0.into(),
         None => page_key_of(header.kind, rows.space[index], rows.address[index]),
-    }
-}
-
-/// Copies the kept values of a column. A column that the recording lacks stays empty.
-fn take<T: Copy>(from: &[T], kept: &[usize], to: &mut Vec<T>) {
-    if !from.is_empty() {
-        to.extend(kept.iter().map(|&index| from[index]));
     }
 }

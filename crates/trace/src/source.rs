@@ -52,3 +52,15 @@ pub trait Source: Send {
         Ok(is_more)
     }
 }
+
+/// [`Source::next_batch`] of a source that reads whole rows: the next batch of [`Source::next_rows`] without
+/// the columns that only rows have. It reuses the buffers of `events`.
+///
+/// # Errors
+/// Errors of [`Source::next_rows`].
+pub fn batch_of_rows(source: &mut impl Source, events: &mut Events) -> Result<bool, Error> {
+    let mut rows = Rows { events: std::mem::take(events), ..Rows::default() };
+    let result = source.next_rows(&mut rows);
+    *events = rows.events;
+    result
+}

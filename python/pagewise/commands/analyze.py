@@ -104,7 +104,8 @@ def run(
                 )
             )
 
-        return show_fleet("analyze", [trace], figures_of, options, json=json)
+        show_fleet("analyze", [trace], figures_of, options, json=json)
+        return
     options.refuse_for_single([trace])
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:

@@ -14,8 +14,16 @@ import typer
 
 from pagewise.commands.fleet_tables import lines
 from pagewise.engines.recordings import runner_named
-from pagewise.errors import UnreadableInput, UsageError
-from pagewise.fleet import FiguresOf, Fleet, Unreadable, files_of, summary
+from pagewise.errors import UsageError
+from pagewise.fleet import (
+    FiguresOf,
+    Fleet,
+    Unreadable,
+    by_reason,
+    files_in_words,
+    files_of,
+    summary,
+)
 from pagewise.fleet_figures import SAMPLE_ERROR_MAX
 from pagewise.storage import is_remote, local_path, refuse_unwritable
 from pagewise.terminal import say, show, show_json, watched
@@ -100,10 +108,11 @@ def show_fleet(
     options: FleetOptions,
     *,
     json: bool,
-) -> None:
+) -> Fleet:
     """Computes the figures of all recordings in folders and patterns, and prints their spread.
 
-    With a report also writes the page. Raises UnreadableInput if no file can be read.
+    With a report also writes the page. If no file can be read, prints nothing and raises
+    UnreadableInput with the reasons, or UsageError if each file rules out the request.
     """
     files = [file for path in paths for file in files_of(path)]
     refuse_page(options, files)
@@ -115,17 +124,16 @@ def show_fleet(
         result = summary(command, files, figures_of, run=run, progress=progress)
     if json:
         show_json(result)
-    elif result["traces"]:
+    else:
         show(*lines(result))
     tell_unreadable(result["unreadable"])
     tell_small_samples(result)
-    if not result["traces"]:
-        raise UnreadableInput("none of the files can be read", path=paths[0])
     if options.report is not None:
         from pagewise.report import report as build
 
         made = build([dict(result)], options.report, force=options.force)
         say(f"{made['path']}: {format_size(made['bytes'])}", path=made["path"])
+    return result
 
 
 def refuse_page(options: FleetOptions, files: Sequence[str]) -> None:
@@ -156,22 +164,11 @@ def to_stderr(is_wanted: bool) -> Iterator[None]:
 
 def tell_unreadable(unreadable: Sequence[Unreadable]) -> None:
     """Prints to standard error which files were left out, by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for each in unreadable:
-        by_reason.setdefault(reason(each), []).append(each["trace"])
-    grouped = sorted(by_reason.items(), key=lambda row: -len(row[1]))
+    grouped = by_reason(unreadable)
     for why, traces in grouped[:REASONS_SHOWN]:
-        which = traces[0]
-        if len(traces) > 1:
-            which = f"{format_counted(len(traces), 'file')}, such as {which}"
-        say(f"note: left out {which}: {why}", path=traces[0])
+        say(f"note: left out {files_in_words(traces)}: {why}", path=traces[0])
     if more := sum(len(traces) for _, traces in grouped[REASONS_SHOWN:]):
         say(f"note: left out {format_counted(more, 'more file')}; --json lists all")
-
-
-def reason(unreadable: Unreadable) -> str:
-    """Why a file could not be read, without its path."""
-    return unreadable["error"].removeprefix(unreadable["trace"]).lstrip(": ")
 
 
 def tell_small_samples(result: Fleet) -> None:

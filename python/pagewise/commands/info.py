@@ -23,6 +23,7 @@ from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Force, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
     check_losses,
+    check_losses_of_each,
     disorder,
     format_in_words,
     pairs,
@@ -62,7 +63,8 @@ def run(
     loss_limit: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE", help="Exit with status 4 if more than this share was lost, e.g. 1%."
+            metavar="SHARE",
+            help="Exit with status 4 if a recording lost more than this share, e.g. 1%.",
         ),
     ] = None,
     report: FleetReport = None,
@@ -81,9 +83,15 @@ def run(
     if is_many(trace):
 
         def figures_of(path: str) -> Figures:
-            return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
+            source = read(path, format=format, as_=as_, map=map_)
+            result = source.info()
+            if has_only_rejects(result):
+                raise nothing_readable(result, source)
+            return figures_of_info(result)
 
-        return show_fleet("info", [trace], figures_of, options, json=json)
+        found = show_fleet("info", [trace], figures_of, options, json=json)
+        check_losses_of_each(found, limit)
+        return
     options.refuse_for_single([trace])
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:

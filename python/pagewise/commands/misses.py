@@ -101,7 +101,8 @@ def run(
             )
             return figures_of_misses(counted, is_hits=ratio)
 
-        return show_fleet("misses", traces, figures_of, options, json=json)
+        show_fleet("misses", traces, figures_of, options, json=json)
+        return
     options.refuse_for_single(traces)
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:

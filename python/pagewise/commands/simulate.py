@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias
 
@@ -27,6 +27,7 @@ from pagewise.commands.options import (
     Map,
     Options,
     PageSize,
+    SampleOption,
     TracePath,
     name_values,
     opened,
@@ -37,6 +38,7 @@ from pagewise.fleet import is_many
 from pagewise.fleet_figures import Figures, figures_of_simulation
 from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.recording import Progress, Trace, read
+from pagewise.samples import count_within, sample_in_words
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
 from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 from pagewise.units import (
@@ -60,6 +62,8 @@ EXAMPLES = (
     "--slow ufs-3.1 --page-size 16KiB",
     "pagewise simulate trace.parquet --architecture hybrid --fast-tier 128MiB --fast zram-lz4 "
     "--slow emmc-5.1 --option readahead=kernel --option queueing=yes",
+    "pagewise simulate big.parquet --architecture hierarchical --fast-tier 2GiB --fast zram-lz4 "
+    "--slow ufs-3.1 --sample 1%",
     "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
     "pagewise simulate fleet --architecture adaptive --fast-tier 256MiB --fast zram-lz4 "
     "--slow ufs-3.1 --report fleet.html",
@@ -105,6 +109,7 @@ def run(
         ),
     ] = None,
     page_size: PageSize = None,
+    sample: SampleOption = None,
     as_recorded_: Annotated[
         bool,
         typer.Option(
@@ -142,8 +147,8 @@ def run(
     Counts are pages of 4 KiB, or --page-size. Life is the time until the device's rated writes are
     used up, if this traffic continues day and night, with a write amplification of 2 (1 to 5)
     inside the device. The wear in --json is the share of the rated writes used per day, without
-    write amplification. For a folder or a pattern in quotes, show how the figures are spread over
-    its recordings.
+    write amplification. With --sample all figures are estimates, with 95 % confidence intervals.
+    For a folder or a pattern in quotes, show how the figures are spread over its recordings.
     """
     options = FleetOptions(report, force, engine, address, jobs)
     if as_recorded_:
@@ -155,6 +160,7 @@ def run(
             "--option": option,
             "--profile": profile,
             "--page-size": page_size,
+            "--sample": sample,
             "--format": format,
             "--as": as_,
             "--map": map_,
@@ -171,14 +177,16 @@ def run(
     # `require_request` has refused what is missing.
     assert architecture is not None and fast_tier is not None
     assert fast is not None and slow is not None
-    asked = Asked(architecture, fast_tier, fast, slow, name_values(option), profile, page_size)
+    values = name_values(option)
+    asked = Asked(architecture, fast_tier, fast, slow, values, profile, page_size, sample)
     if is_many(trace):
 
         def figures_of(path: str) -> Figures:
             source = read(path, format=format, as_=as_, map=map_)
             return asked.figures(source)
 
-        return show_fleet("simulate", [trace], figures_of, options, json=json)
+        show_fleet("simulate", [trace], figures_of, options, json=json)
+        return
     if force and report is None:
         raise UsageError("--force needs --moves or --report")
     if report is not None:
@@ -208,6 +216,7 @@ class Asked:
     values: Mapping[str, str]
     profile: str | None
     page_size: str | None
+    sample: str | None = None
 
     def of(self, source: Trace, progress: Progress | None = None) -> Simulate:
         """The outcome for a recording."""
@@ -218,6 +227,7 @@ class Asked:
             option=self.values,
             profile=self.profile,
             page_size=self.page_size,
+            sample=self.sample,
             fast=self.fast,
             slow=self.slow,
             progress=progress,
@@ -232,6 +242,7 @@ class Asked:
             fast=self.fast,
             slow=self.slow,
             page_size=self.page_size,
+            sample=self.sample,
             option={name: self.values[name] for name in OF_THE_REPLAY if name in self.values},
             progress=progress,
         )
@@ -263,23 +274,11 @@ def described(
     result: Simulate, alone: Simulate, fast_tier_bytes: int, devices: Devices
 ) -> list[Part]:
     """The outcome as tables, compared with flash-only."""
+    rows = [*((tier, result, tier) for tier in TIERS), ("flash-only", alone, TIERS[1])]
     tiers = [
-        [
-            tier,
-            format_count(result[tier]["reads"]),
-            format_count(result[tier]["writes"]),
-            life(result, tier, devices),
-        ]
-        for tier in TIERS
+        [name, *operations(outcome, tier), life(outcome, tier, devices)]
+        for name, outcome, tier in rows
     ]
-    tiers.append(
-        [
-            "flash-only",
-            format_count(alone["slow"]["reads"]),
-            format_count(alone["slow"]["writes"]),
-            life(alone, "slow", devices),
-        ]
-    )
     return [
         f"{result['architecture']}, fast tier {format_size(fast_tier_bytes)}",
         "",
@@ -294,12 +293,34 @@ def described(
                 ("I/O time", beside(result, alone, "io_time_s")),
                 ("stall time", beside(result, alone, "stall_time_s")),
                 *waits(result, alone),
+                *sampled(result),
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
         *larger_pages(result, alone),
         "",
         figures(["option", "value", "meaning"], options(result), words=3),
+    ]
+
+
+def operations(outcome: Simulate, tier: Tier) -> Iterator[str]:
+    """The pages that a tier read and wrote; of a sample with half of the width of the interval."""
+    counts, sample = outcome[tier], outcome.get("sample")
+    error = sample and sample["error"][tier]
+    yield count_within(counts["reads"], error and error["reads"])
+    yield count_within(counts["writes"], error and error["writes"])
+
+
+def sampled(result: Simulate) -> list[tuple[str, str]]:
+    """The sample that the figures come from, and how exact the times are."""
+    sample = result.get("sample")
+    if not sample:
+        return []
+    error = sample["error"]
+    return [
+        ("sample", sample_in_words(sample)),
+        ("error of I/O time", f"+/- {format_seconds(error['io_time_s'])}"),
+        ("error of stall time", f"+/- {format_seconds(error['stall_time_s'])}"),
     ]
 
 

@@ -54,7 +54,7 @@ pub struct Arguments {
     /// Instead of the sources above: the blocks of 64 KiB or more that COMMAND and its children allocate,
     /// and which of their pages they touch. Needs no privileges.
     #[arg(long, conflicts_with_all = [
-        "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer", "ring",
+        "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer", "length",
     ])]
     allocations: bool,
     /// Rebuild a recording from the folder of logs that an interrupted `record --allocations` left.

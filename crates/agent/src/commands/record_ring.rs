@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use humantime::format_duration;
 use recorder::Stop;
 use recorder::ring::{Cause, KeptFile, News, RingOptions, RingStop, RingTrigger};
 use serde_json::json;
@@ -24,6 +25,8 @@ use crate::output::say;
 /// Bounds of --ring.
 const LENGTH_MIN: Duration = Duration::from_secs(1);
 const LENGTH_MAX: Duration = Duration::from_secs(240 * 3600);
+/// The default of --after for a ring that is not shorter.
+const AFTER: Duration = Duration::from_secs(30);
 /// Bounds of --ring-bytes.
 const BYTES_MIN: u64 = 1 << 20;
 const BYTES_MAX: u64 = 16 << 30;
@@ -49,9 +52,10 @@ pub struct RingArguments {
         requires = "length"
     )]
     keep_on: Vec<RingTrigger>,
-    /// How long a file continues after the last trigger; it ends at the latest --ring after its first trigger.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time, requires = "length")]
-    after: Duration,
+    /// How long a file continues after the last trigger, at most the time of --ring; it ends at the latest --ring
+    /// after its first trigger. The default is 30s, or the time of --ring if that is shorter.
+    #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "length")]
+    after: Option<Duration>,
     /// The most files to keep. After each further file, the oldest file of this run is removed.
     #[arg(
         long,
@@ -80,6 +84,14 @@ impl RingArguments {
         if !(LENGTH_MIN..=LENGTH_MAX).contains(&length) {
             return Err(Exit::Usage("--ring: expected a time from 1s to 240h".to_owned()));
         }
+        let after = self.after.unwrap_or(AFTER.min(length));
+        if after > length {
+            let (after, length) = (format_duration(after), format_duration(length));
+            return Err(Exit::Usage(format!(
+                "--after {after}: a file ends at the latest {length} after its trigger, the time of --ring; \
+                 give a shorter --after or a longer --ring"
+            )));
+        }
         let Bytes(bytes) = self.ring_bytes;
         // What the full buffer holds must fit beside older events.
         let bytes_min = BYTES_MIN.max(2 * u64::from(buffer));
@@ -98,7 +110,7 @@ impl RingArguments {
             length,
             bytes,
             triggers: self.keep_on.clone(),
-            after: self.after.min(length),
+            after,
             files_max: self.keep as usize,
             free_bytes: self.leave_free.0,
         }))
@@ -164,6 +176,9 @@ impl RingStop for RingEnding {
                     ));
                 }
                 say("recording into memory; SIGUSR1 writes a file, Ctrl-C ends");
+            }
+            News::Missing(Missing { what, why }) => {
+                say(format_args!("not recorded: {what}: {why}"))
             }
             News::Begun(path, cause) => {
                 say(format_args!("{}: begun because of {}", path.display(), in_words(cause)));
@@ -280,6 +295,7 @@ mod tests {
         assert_eq!(found.triggers, [RingTrigger::Kill]);
         let found = options("--ring 20s --keep-on oom-kill,psi=full:5% --keep 1").unwrap().unwrap();
         assert_eq!((found.triggers.len(), found.files_max, found.after.as_secs()), (2, 1, 20));
+        assert_eq!(options("--ring 20s --after 20s").unwrap().unwrap().after.as_secs(), 20);
     }
 
     #[test]
@@ -287,6 +303,8 @@ mod tests {
         for (words, expected) in [
             ("--ring 0s", "from 1s to 240h"),
             ("--ring 241h", "from 1s to 240h"),
+            ("--ring 20s --after 1min", "--after 1m: a file ends at the latest 20s after"),
+            ("--after 1s", "--ring <TIME>"),
             ("--ring 1min --ring-bytes 15MiB", "from 16MiB to 16GiB"),
             ("--ring 1min --ring-bytes 17GiB", "from 16MiB to 16GiB"),
             ("--ring 1min --keep 0", "0 is not in 1.."),

@@ -6,23 +6,21 @@
 //! more bytes than by a recording without a ring.
 
 mod folder;
+mod stalls;
 mod triggers;
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linux::gauge::Gauge;
-use linux::{Root, pressure, system};
-use trace::recording::moments::SOURCE;
+use linux::{Root, system};
 use trace::recording::{About, KeptPart, Mark, Missing, Ring, Writer};
 
 use crate::backend::Backend;
-use crate::scene::Scene;
 use crate::session::{self, Meter, Options, RecordingOutcome, SAMPLE_EVERY, Stop};
-use crate::watch::Watched;
 use crate::{Error, bpf, sampler};
 use folder::Folder;
+use stalls::Stalls;
 use triggers::Triggers;
 
 pub use triggers::{Cause, PressureShare, RingTrigger};
@@ -64,6 +62,8 @@ pub trait RingStop: Stop {
 pub enum News {
     /// All events are enabled. The text is the reason if the kernel's OOM killer does not spare the recorder.
     Started(Option<String>),
+    /// The kernel does not report something that a trigger was to look at.
+    Missing(Missing),
     /// A file was begun because of this.
     Begun(PathBuf, Cause),
     /// A file is complete.
@@ -109,22 +109,18 @@ pub fn record(
     stop: &mut dyn RingStop,
 ) -> Result<RecordingOutcome, Error> {
     let folder = Folder::open(&options.output, ring.files_max)?;
+    let triggers = Triggers::new(&ring.triggers);
+    let group = options.filter.group.as_ref();
+    let stalls = triggers.wants_pressure().then(|| Stalls::open(root, group)).transpose()?;
+    let missing = stalls.as_ref().and_then(|stalls| stalls.missing().cloned());
     let mut object = bpf::object();
-    let mut backend = Backend::attach(
-        options.backend,
-        &mut object,
-        &options.sources,
-        &options.filter,
-        options.noted.as_ref().or(options.filter.group.as_ref()),
-        options.buffer_bytes,
-    )?;
+    let mut backend = session::attach(options, &mut object)?;
     let ring_ns = ring.length.as_nanos() as u64;
     // Each file has a description of its own.
     let writer =
         Writer::new(Ring::new(ring.bytes, ring_ns), &About::default()).map_err(Error::Write)?;
     stop.ready(backend.absent());
     let meter = Meter::start();
-    let triggers = Triggers::new(&ring.triggers);
     let mut session = Session {
         root,
         options,
@@ -132,6 +128,7 @@ pub fn record(
         backend: &mut backend,
         writer,
         triggers,
+        stalls,
         folder,
         keeping: None,
         silent_until_ns: 0,
@@ -152,7 +149,7 @@ pub fn record(
         cpu: meter.cpu(),
         exit_status,
         backend: backend.name(),
-        absent: backend.absent().to_vec(),
+        absent: backend.absent().iter().cloned().chain(missing).collect(),
         failure,
     })
 }
@@ -165,6 +162,8 @@ struct Session<'a, 'object> {
     backend: &'a mut Backend<'object>,
     writer: Writer<Ring<File>>,
     triggers: Triggers,
+    /// The stalls for memory, if a trigger needs them.
+    stalls: Option<Stalls>,
     folder: Folder,
     keeping: Option<Keeping>,
     /// After a failure, triggers are ignored up to this time: a burst of kills tries only once.
@@ -188,11 +187,11 @@ impl Session<'_, '_> {
         self.begin_segment()?;
         session::start(stop, &options.command)?;
         stop.report(&News::Started(spare(root).err().map(|error| error.to_string())));
+        if let Some(missing) = self.stalls.as_ref().and_then(Stalls::missing) {
+            stop.report(&News::Missing(missing.clone()));
+        }
         let group = options.filter.group.as_ref();
-        let noted = options.noted.as_ref().or(group);
-        let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
-        let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten().map(Watched::new);
-        let mut gauge = self.triggers.wants_pressure().then(|| Gauge::open(root, group).ok());
+        let mut scene = session::watched(root, options);
         let mut next_sample = Instant::now() + SAMPLE_EVERY;
         loop {
             let over = stop.is_over();
@@ -209,8 +208,8 @@ impl Session<'_, '_> {
             let now = Instant::now();
             if over.is_some() || now >= next_sample {
                 self.writer.sample(&sampler::sample(root, group)).map_err(Error::Write)?;
-                if let Some(gauge) = &mut gauge {
-                    self.see_pressure(gauge.as_mut());
+                if let Some(found) = self.stalls.as_mut().and_then(|stalls| stalls.read(root)) {
+                    self.triggers.see_pressure(system::monotonic_ns(), &found);
                 }
                 next_sample = now + SAMPLE_EVERY;
             }
@@ -225,16 +224,6 @@ impl Session<'_, '_> {
                 }
                 None => self.backend.wait()?,
             }
-        }
-    }
-
-    /// Looks at the pressure of the recorded group or, as the kernel reports none for groups of version 1, of the
-    /// machine.
-    fn see_pressure(&mut self, gauge: Option<&mut Gauge>) {
-        let own = gauge.and_then(|gauge| gauge.read(true)?.pressure);
-        let found = own.or_else(|| pressure::of_machine(self.root, "memory").ok().flatten());
-        if let Some(found) = found {
-            self.triggers.see_pressure(system::monotonic_ns(), &found);
         }
     }
 
@@ -353,6 +342,7 @@ impl Session<'_, '_> {
             process: cause.process,
             ring_ns: self.ring.length.as_nanos() as u64,
         }));
+        about.absent.extend(self.stalls.as_ref().and_then(|stalls| stalls.missing().cloned()));
         if ring.names_forgotten() > 0 {
             about.absent.push(Missing {
                 what: format!("paths of {} files", ring.names_forgotten()),

@@ -31,7 +31,7 @@ use crate::shares::Share;
 use crate::stack::Stack;
 use crate::swap::ZeroPages;
 use classes::PageClasses;
-use processes::ProcessPages;
+use processes::{BYTES_PER_PAIR, ProcessPages};
 use reuse::Intervals;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -117,15 +117,16 @@ pub struct VolumeSplit {
     pub rest_bytes: u64,
 }
 
-/// A bound on the memory of [`analyze`] for each page of a trace, and with `has_processes` for each page and
-/// process, in bytes.
+/// A bound on the memory of [`analyze`] for each page of a trace, in bytes. With `has_processes`, it has room for
+/// one process of each page; only [`analyze_within`] bounds the memory for more.
 pub fn bytes_per_page(header: &Header, has_processes: bool) -> u64 {
     let of_swap = if header.kind == TraceKind::Swap { 24 } else { 0 };
-    28 + of_swap + if has_processes { 40 } else { 0 }
+    28 + of_swap + if has_processes { BYTES_PER_PAIR } else { 0 }
 }
 
 /// Analyses a trace in one pass; `top_processes` adds the figures of each process, and that many rows.
-/// Memory: up to 52 bytes per page, and with `top_processes` some 40 more per page and process.
+/// Memory: up to 52 bytes per page; with `top_processes` up to 48 more for each pair of a page and a process
+/// that accessed it, 160 for each process and step of the traffic, and 2 KiB for each process.
 ///
 /// # Errors
 /// A trace that cannot be read, or a caller that stops.
@@ -134,6 +135,22 @@ pub fn analyze(
     top_processes: Option<usize>,
     progress: &dyn Progress,
 ) -> Result<Analysis, Error> {
+    analyze_within(source, top_processes, u64::MAX, progress)
+}
+
+/// Analyses a trace as [`analyze`] does. Processes may take `spare_bytes` of memory in addition to
+/// [`bytes_per_page`] for each page of the source, which has numbered its pages.
+///
+/// # Errors
+/// Errors of [`analyze`]; `Usage` if processes take more memory.
+pub fn analyze_within(
+    source: &mut dyn Source,
+    top_processes: Option<usize>,
+    spare_bytes: u64,
+    progress: &dyn Progress,
+) -> Result<Analysis, Error> {
+    let pages = u64::from(source.header().pages.unwrap_or(0));
+    let process_bytes_max = spare_bytes.saturating_add(pages * BYTES_PER_PAIR);
     let mut observer = Observer::new(source.header(), top_processes.is_some());
     let mut rows = Rows::default();
     let mut events_done = 0;
@@ -141,6 +158,7 @@ pub fn analyze(
         events_done += rows.len() as u64;
         progress.advance(events_done, source.header().events.max(events_done))?;
         observer.add(&rows);
+        observer.check_process_bytes(process_bytes_max)?;
     }
     Ok(observer.finish(source.header(), top_processes.unwrap_or(0)))
 }
@@ -224,6 +242,22 @@ impl Observer {
         if let Some(fault_time) = &mut self.fault_time {
             fault_time.add(rows);
         }
+    }
+
+    /// Checks that the figures of processes take at most `bytes_max`.
+    fn check_process_bytes(&self, bytes_max: u64) -> Result<(), Error> {
+        let Some(processes) = &self.processes else { return Ok(()) };
+        let of_traffic = self.traffic.as_ref().map_or(0, TrafficCounts::bytes);
+        if processes.bytes() + of_traffic <= bytes_max {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "the memory limit leaves {} MiB for --by process, and the first part of the recording needs more: \
+             {} pairs of a page and a process; give a larger --memory-limit, use --sample instead, or leave \
+             out --by process",
+            bytes_max >> 20,
+            processes.pairs(),
+        )))
     }
 
     fn finish(self, header: &Header, rows_max: usize) -> Analysis {

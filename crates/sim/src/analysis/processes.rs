@@ -69,6 +69,13 @@ pub(super) struct ProcessPages {
     writes: BTreeMap<ProcessId, u64>,
 }
 
+/// Bound on the memory for each pair of a page and a process that accessed it, in bytes: an entry of a hash table
+/// of 13 bytes, which doubles when it is seven eighths full, or the table and lists of 8 bytes made from it.
+pub(super) const BYTES_PER_PAIR: u64 = 48;
+
+/// Bound on the memory for each process, in bytes: its figures here, and in Python.
+const BYTES_PER_PROCESS: u64 = 2048;
+
 /// The accesses to each page of one process.
 type Pages = Vec<(u32, u32)>;
 
@@ -78,6 +85,16 @@ impl ProcessPages {
         *accesses = accesses.saturating_add(1);
         *self.writes.entry(event.process).or_insert(0) +=
             u64::from(event.kind.is_write(event.flags));
+    }
+
+    /// Pairs of a page and a process that accessed it, so far.
+    pub(super) fn pairs(&self) -> usize {
+        self.accesses.len()
+    }
+
+    /// A bound on the memory of the figures of the accesses so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.pairs() as u64 * BYTES_PER_PAIR + self.writes.len() as u64 * BYTES_PER_PROCESS
     }
 
     /// Every process with an access, the busiest first, and at most `rows_max` rows of them plus one of

@@ -13,7 +13,7 @@ use types::Progress;
 
 /// Analyses a sample of a trace in one pass. `accesses` is counted; every other count is that of the sample
 /// divided by its rate, and every share an estimate. `sample` has the errors of skew, pages and miss ratios.
-/// Memory: up to 80 bytes per page of the sample, and with `top_processes` some 40 more per page and process.
+/// Memory: up to 80 bytes per page of the sample, and with `top_processes` as much more as [`super::analyze`].
 ///
 /// # Errors
 /// A trace that cannot be read, or a caller that stops.

@@ -19,6 +19,10 @@ const STEP_NS: u64 = 1_000_000;
 /// Number of series at most, including `others` if there are more names: as many as a chart has colours.
 const SERIES_MAX: usize = 8;
 
+/// Bound on the memory for each process and step, in bytes: an entry of a hash table of 33 bytes, which doubles
+/// when it is seven eighths full, and an entry of the series made from it.
+const BYTES_PER_STEP: u64 = 160;
+
 /// Accesses by process name and step of time; time begins with the first event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Traffic {
@@ -74,6 +78,11 @@ impl TrafficCounts {
             self.last.0 = place;
         }
         self.last.1[usize::from(event.kind.is_write(event.flags))] += 1;
+    }
+
+    /// A bound on the memory of the steps so far.
+    pub(super) fn bytes(&self) -> u64 {
+        self.counts.len() as u64 * BYTES_PER_STEP
     }
 
     fn flush(&mut self) {

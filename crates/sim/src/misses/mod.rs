@@ -41,7 +41,11 @@ pub fn bytes_per_page(policies: &[&str], frames: &[u32]) -> Result<u64, Error> {
     let mut bytes = 0;
     for choice in choose_all(policies)? {
         if let Build::Offline(_) = choice.build {
-            let why = format!("{} keeps every access, so its memory has no limit", choice.label);
+            let why = format!(
+                "{} keeps every access, so its memory has no limit; leave it out, or use --sample \
+                 instead of --memory-limit",
+                choice.label
+            );
             return Err(Error::usage(why));
         }
         let of_size = if choice.row.name == "lru" { 24 } else { 64 };

@@ -13,6 +13,8 @@ pub(crate) mod owners;
 mod queue;
 mod readahead;
 mod request;
+mod sample_error;
+mod sampled;
 mod slices;
 mod tally;
 
@@ -21,6 +23,8 @@ pub(crate) use live::LiveCell;
 pub use outcome::{Outcome, ProcessCounts, Ranges, ReadaheadPages, TierCounts, TimeRange, Wear};
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
+pub use sample_error::{SimulateError, SimulateSample, TierError};
+pub use sampled::simulate_sampled;
 pub use slices::Marks;
 pub use tally::{Counts, ZeroPages};
 

@@ -1,6 +1,7 @@
 //! The result of one run, in its JSON form.
 
 use super::request::{Readahead, SimulateRequest};
+use super::sample_error::SimulateSample;
 use super::tally::{Counts, Tally, ZeroPages};
 use crate::devices::{Device, Latency};
 use schemars::JsonSchema;
@@ -151,6 +152,9 @@ pub struct Outcome {
     pub slices: Vec<Counts>,
     /// Notes that the reader needs to interpret the numbers.
     pub notes: Vec<String>,
+    /// The sample, if only some of the pages were replayed: counts, times and wear are then estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SimulateSample>,
 }
 
 fn serialize_options<S: Serializer>(
@@ -309,6 +313,7 @@ impl Outcome {
             processes: process_counts(tally, facts.header),
             slices: Vec::new(),
             notes: notes(&options, tally, facts.header),
+            sample: None,
             options,
         }
     }

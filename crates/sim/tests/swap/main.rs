@@ -6,5 +6,6 @@ mod clairvoyant;
 mod larger_pages;
 mod recordings;
 mod rules;
+mod sampled;
 mod support;
 mod worked_cases;

@@ -15,6 +15,8 @@ use std::path::Path;
 use groups::Groups;
 use types::Events;
 
+use crate::rows::take_kept;
+use crate::source::batch_of_rows;
 use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
 
 /// The largest page: 1 GiB, the largest translation of processors.
@@ -89,10 +91,7 @@ impl Source for Grouped {
     }
 
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
-        let mut rows = Rows { events: std::mem::take(events), ..Rows::default() };
-        let result = self.next_rows(&mut rows);
-        *events = rows.events;
-        result
+        batch_of_rows(self, events)
     }
 
     fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
@@ -123,16 +122,9 @@ impl Source for Grouped {
 
 /// Copies the unchanged columns of the kept rows.
 fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
-    take(&from.events.time_ns, kept, &mut to.events.time_ns);
-    take(&from.events.kind, kept, &mut to.events.kind);
-    take(&from.events.process, kept, &mut to.events.process);
-    take(&from.space, kept, &mut to.space);
-    take(&from.duration_ns, kept, &mut to.duration_ns);
-}
-
-/// Copies the kept values of a column. A column that the recording lacks stays empty.
-fn take<T: Copy>(from: &[T], kept: &[usize], to: &mut Vec<T>) {
-    if !from.is_empty() {
-        to.extend(kept.iter().map(|&index| from[index]));
-    }
+    take_kept(&from.events.time_ns, kept, &mut to.events.time_ns);
+    take_kept(&from.events.kind, kept, &mut to.events.kind);
+    take_kept(&from.events.process, kept, &mut to.events.process);
+    take_kept(&from.space, kept, &mut to.space);
+    take_kept(&from.duration_ns, kept, &mut to.duration_ns);
 }

@@ -23,6 +23,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::sniff::Confidence;
 use crate::system::{Event, Names, SORTED_EVENTS, SystemReader, Tally};
+use crate::unpacked::UnpackedCopy;
 use clocks::{BOOTTIME, Clocks, REALTIME};
 use copies::Copies;
 use fields::TABLES;
@@ -96,8 +97,8 @@ pub fn sniff(head: &[u8]) -> Confidence {
 /// # Errors
 /// If the input cannot be read twice; other errors come when it reads.
 fn open(mut input: Input) -> Result<Box<dyn SystemReader>, Error> {
-    let again = input.again()?;
-    Ok(Box::new(Perfetto { samples_ahead: Some(again), ..Perfetto::new(input) }))
+    let ahead = input.again_copied()?;
+    Ok(Box::new(Perfetto { samples_ahead: Some(ahead), ..Perfetto::new(input) }))
 }
 
 /// Opens a reader, whose events are in the file's order, to look at the beginning of a file.
@@ -127,8 +128,8 @@ enum Work {
 
 /// Reads a Perfetto trace.
 struct Perfetto {
-    /// The file a second time, until the samples are read.
-    samples_ahead: Option<Input>,
+    /// The file a second time, until the samples are read, and the copy of a compressed file.
+    samples_ahead: Option<(Input, Option<UnpackedCopy>)>,
     /// The samples that were read, and how many of these are passed on.
     samples: Vec<Event>,
     samples_taken: usize,
@@ -411,8 +412,11 @@ impl Perfetto {
 
 impl SystemReader for Perfetto {
     fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
-        if let Some(input) = self.samples_ahead.take() {
+        if let Some((input, copy)) = self.samples_ahead.take() {
             self.read_ahead(input);
+            if let Some(copy) = copy {
+                self.packets.read_copy(&copy)?;
+            }
         }
         if self.pass_samples(events) {
             return Ok(true);

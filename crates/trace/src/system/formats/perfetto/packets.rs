@@ -6,6 +6,7 @@ use std::io::Read;
 use super::wire::{Message, Value, take_number};
 use crate::input::{BUFFER_BYTES, Input};
 use crate::system::Tally;
+use crate::unpacked::UnpackedCopy;
 use crate::{Error, ErrorKind};
 
 /// The largest packet that is read, packed or not. Perfetto's packets have at most some hundred kilobytes.
@@ -34,6 +35,14 @@ impl Packets {
     /// The packets of a file, from its beginning.
     pub fn new(input: Input) -> Packets {
         Packets { input, unpacked: Vec::new(), unpacked_taken: 0, is_ended: false }
+    }
+
+    /// Reads the rest of the file from a copy of it that is not compressed, if that is whole.
+    ///
+    /// # Errors
+    /// Errors of [`Input::read_copy`].
+    pub fn read_copy(&mut self, copy: &UnpackedCopy) -> Result<(), Error> {
+        self.input.read_copy(copy)
     }
 
     /// Replaces `packet` by the next packet; false at the end. A packet inside a compressed packet counts as a

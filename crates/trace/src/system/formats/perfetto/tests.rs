@@ -25,6 +25,28 @@ fn read(bytes: &[u8]) -> Result<(Vec<Event>, Tally, Names), Error> {
     Ok((events, tally, reader.names))
 }
 
+#[test]
+fn a_file_in_gzip_has_the_events_and_losses_of_the_plain_one() {
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    // Samples ahead, as commands read a file.
+    let read_twice = |bytes: Vec<u8>| {
+        let mut reader = open(Input::from_bytes("trace", bytes).unwrap()).unwrap();
+        let (mut events, mut tally) = (Vec::new(), Tally::default());
+        while reader.read(&mut events, &mut tally).unwrap() {}
+        (format!("{events:?}"), losses(&tally))
+    };
+    let plain = seed().repeat(800);
+    let packed = gzip(&plain);
+    assert_eq!(read_twice(packed.clone()), read_twice(plain));
+    let cut = packed[..packed.len() - 100].to_vec();
+    let (_, losses) = read_twice(cut);
+    assert!(losses.contains(&("the rest of the file: compressed data is cut or damaged", 1)));
+}
+
 fn losses(tally: &Tally) -> Vec<(&'static str, u64)> {
     tally.losses().collect()
 }

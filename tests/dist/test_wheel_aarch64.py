@@ -1,0 +1,103 @@
+"""The wheel for aarch64 under QEMU: it answers with the same bytes as the wheel for x86-64."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from roots import HUNG_S, PYTHONS, REPOSITORY, bare, built, refusal
+
+QEMU = "qemu-aarch64-static"
+SUITE = "bookworm"
+PYTHON = ("python3.11", "libstdc++6")
+PLATFORMS = ("2_34", "2_28", "2_27", "2_17")
+"""The glibc versions that the wheels for aarch64 name."""
+RECORDING = REPOSITORY / "examples/phone-1g/phone-1g.pgr"
+REFERENCES = REPOSITORY / "examples/page-size/photo.pwf"
+SYSTEM_TRACE = REPOSITORY / "examples/phone.perfetto-trace.gz"
+QUESTIONS = {
+    "analyze": ("analyze", RECORDING),
+    "misses": ("misses", RECORDING, "--policy", "lru,arc,s3fifo,wtinylfu"),
+    "simulate": (
+        *("simulate", RECORDING, "--architecture", "hierarchical", "--fast-tier", "64MiB"),
+        *("--fast", "zram-lz4", "--slow", "emmc-5.1"),
+    ),
+    "curves": ("curves", REFERENCES, "--page-sizes", "4KiB,16KiB,64KiB", "--frames", "64,1MiB"),
+    "launches": ("launches", SYSTEM_TRACE),
+    "pressure": ("pressure", SYSTEM_TRACE),
+}
+
+
+def lacking() -> str | None:
+    if reason := refusal():
+        return reason
+    return None if shutil.which(QEMU) else f"{QEMU} is not installed: tools/dist_setup.sh"
+
+
+pytestmark = pytest.mark.skipif(lacking() is not None, reason=lacking() or "")
+
+
+def installed(site: Path, wheel: Path, *options: str) -> None:
+    """Puts a wheel into a folder, where no program of its processor has to run."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", site]
+    ran = subprocess.run([*pip, *options, wheel], capture_output=True, text=True, timeout=HUNG_S)
+    if ran.returncode != 0:
+        pytest.skip(f"the registry gives no dependencies: {ran.stderr.splitlines()[-3:]}")
+
+
+class Front:
+    """The command `pagewise` of a wheel that is unpacked in a folder."""
+
+    def __init__(self, python: list[str | Path], site: Path) -> None:
+        self.python = python
+        self.site = site
+
+    def answer(self, *words: str | Path) -> str:
+        """What a command prints as JSON."""
+        ran = subprocess.run(
+            [*self.python, "-m", "pagewise", *words, "--json"],
+            cwd=self.site,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self.site), "LANG": "C.UTF-8"},
+            capture_output=True,
+            text=True,
+            timeout=HUNG_S,
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Front:
+    """The wheel for x86-64, with the dependencies of this environment."""
+    site = tmp_path_factory.mktemp("x86_64")
+    installed(site, built("pagewise_*x86_64.whl"), "--no-deps")
+    return Front([sys.executable], site)
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """The wheel for aarch64 with Debian's Python for it."""
+    wheel, folder = built("pagewise_*aarch64.whl"), tmp_path_factory.mktemp("aarch64")
+    site = folder / "site"
+    platforms = [f"--platform=manylinux_{version}_aarch64" for version in PLATFORMS]
+    version = f"--python-version={PYTHONS[SUITE]}"
+    installed(site, wheel, "--only-binary=:all:", version, *platforms)
+    with bare(SUITE, PYTHON, folder, "arm64") as root:
+        yield Front([QEMU, "-L", root, root / "usr/bin/python3.11"], site)
+
+
+def test_both_are_of_the_same_sources(here: Front, there: Front) -> None:
+    versions = json.loads(there.answer("--version"))
+    assert versions["front"] == {"name": "pagewise-memory", "version": versions["core"]}
+    assert json.loads(here.answer("--version"))["core"] == versions["core"]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_answer_has_the_same_bytes(name: str, here: Front, there: Front) -> None:
+    answer = there.answer(*QUESTIONS[name])
+    assert len(json.loads(answer)) > 3
+    assert answer == here.answer(*QUESTIONS[name])
