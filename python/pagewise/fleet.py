@@ -231,11 +231,13 @@ def nothing_read(
 ) -> PagewiseError:
     """The error if no recording can be read: the reasons, each with a file.
 
-    A mistake in the request, which every recording refuses in the same words, is the error itself.
+    A mistake in the request, which recordings that can be read refuse in the same words, is the
+    error itself.
     """
-    is_mistake = all(isinstance(error, UsageError) for error in errors)
-    if is_mistake and len({str(error) for error in errors}) == 1:
-        return errors[0]
+    mistakes = [error for error in errors if isinstance(error, UsageError)]
+    if len({str(error) for error in mistakes}) == 1:
+        return mistakes[0]
+    is_mistake = len(mistakes) == len(errors)
     grouped = by_reason(unreadable)
     lines = [f"  {files_in_words(traces)}: {why}" for why, traces in grouped[:REASONS_MAX]]
     if more := sum(len(traces) for _, traces in grouped[REASONS_MAX:]):
