@@ -17,8 +17,9 @@ from pagewise import probe
 from pagewise.advice import machine
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "target"
-"""The target folder of the repository, so that other crates are compiled once."""
+TARGET = ROOT / "build" / "walked-examples"
+"""Not the target folder of the repository: cargo takes the crates of a copy for those of the
+repository, and would compile these again after the test."""
 
 
 def blocks(page: str) -> list[str]:
