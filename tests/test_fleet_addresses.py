@@ -61,6 +61,7 @@ def answer(command: str, place: str, *options: str, capsys: pytest.CaptureFixtur
     return output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_addresses_give_the_same_bytes_as_paths(
     command: str, local: Path, remote: str, capsys: pytest.CaptureFixture[str]

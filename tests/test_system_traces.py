@@ -35,7 +35,9 @@ def near(seconds: float | None, nanoseconds: int) -> bool:
     return seconds is not None and abs(seconds * 1e9 - nanoseconds) < 2
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed > 2 else ()) for seed in range(12)]
+)
 def test_launches_equal_the_naive_computation(tmp_path: Path, seed: int) -> None:
     data = phone(seed).bytes()
     found = pagewise.launches(written(tmp_path / "trace", data))
@@ -312,6 +314,7 @@ def hostile() -> dict[str, bytes]:
     return traces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*(f"cut{place}" for place in range(1, 7)), "odd", "backwards"])
 def test_hostile_traces_are_answered(tmp_path: Path, name: str) -> None:
     path = written(tmp_path / name, hostile()[name])
@@ -418,6 +421,7 @@ def test_the_trace_of_the_tutorial_is_what_its_script_writes() -> None:
     assert gzip.decompress(EXAMPLE.read_bytes()) == phone(7).bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["launches", "kills", "pressure"])
 def test_a_report_replaces_a_file_only_with_force_and_never_the_trace(
     tmp_path: Path, command: str
