@@ -16,6 +16,8 @@ const STEP_BACK_NS: i64 = 60_000_000_000;
 const GAPS_MAX: usize = 1000;
 /// Shortest stretch of active time whose events are counted together.
 const BIN_NS: i64 = 1_000_000_000;
+/// Times that are added at once if no gap, step back or border of a stretch lies among them.
+const CHUNK: usize = 64;
 /// Most stretches; if there were more, two would become one.
 const BINS_MAX: usize = 1 << 16;
 
@@ -56,6 +58,10 @@ impl Elapsed {
             self.stepped_back_ns = self.stepped_back_ns.saturating_sub(step);
         }
         self.last_ns = time_ns;
+        self.since(first_ns, time_ns)
+    }
+
+    fn since(&self, first_ns: i64, time_ns: i64) -> i64 {
         time_ns.saturating_sub(first_ns).saturating_add(self.stepped_back_ns).max(0)
     }
 }
@@ -74,21 +80,53 @@ pub struct Timeline {
 impl Timeline {
     /// Adds the times of the next events, in nanoseconds.
     pub fn add(&mut self, times_ns: &[i64]) {
-        for &time_ns in times_ns {
-            if self.recordings == 0 {
-                self.recordings = 1;
+        for chunk in times_ns.chunks(CHUNK) {
+            if !self.add_at_once(chunk) {
+                chunk.iter().for_each(|&time_ns| self.add_time(time_ns));
             }
-            let before_ns = self.elapsed.stepped_back_ns;
-            let recorded_ns = self.elapsed.last_ns;
-            let at_ns = self.elapsed.at(time_ns);
-            if self.elapsed.stepped_back_ns != before_ns {
-                self.recordings += 1;
-            } else if at_ns.saturating_sub(self.last_ns) >= GAP_NS {
-                self.pass_gap(at_ns, [recorded_ns, time_ns]);
-            }
-            self.last_ns = at_ns;
-            self.bins.add(self.active_ns().unwrap_or(0));
         }
+    }
+
+    /// Adds times unless a gap, a step back or the border of a stretch may lie among them or before them;
+    /// returns whether it did.
+    fn add_at_once(&mut self, times_ns: &[i64]) -> bool {
+        let (Some(first_ns), Some(&last_ns)) = (self.elapsed.first_ns, times_ns.last()) else {
+            return false;
+        };
+        let (mut least, mut largest) = (last_ns, last_ns);
+        for &time_ns in times_ns {
+            least = least.min(time_ns);
+            largest = largest.max(time_ns);
+        }
+        let before_ns = self.elapsed.last_ns;
+        let step = largest.max(before_ns).saturating_sub(least.min(before_ns));
+        let active =
+            |time_ns| self.elapsed.since(first_ns, time_ns).saturating_sub(self.idle_ns).max(0);
+        let (from_ns, to_ns) = (active(least), active(largest));
+        if step >= GAP_NS.min(STEP_BACK_NS)
+            || !self.bins.add_at_once(from_ns, to_ns, times_ns.len())
+        {
+            return false;
+        }
+        self.elapsed.last_ns = last_ns;
+        self.last_ns = self.elapsed.since(first_ns, last_ns);
+        true
+    }
+
+    fn add_time(&mut self, time_ns: i64) {
+        if self.recordings == 0 {
+            self.recordings = 1;
+        }
+        let before_ns = self.elapsed.stepped_back_ns;
+        let recorded_ns = self.elapsed.last_ns;
+        let at_ns = self.elapsed.at(time_ns);
+        if self.elapsed.stepped_back_ns != before_ns {
+            self.recordings += 1;
+        } else if at_ns.saturating_sub(self.last_ns) >= GAP_NS {
+            self.pass_gap(at_ns, [recorded_ns, time_ns]);
+        }
+        self.last_ns = at_ns;
+        self.bins.add(self.active_ns().unwrap_or(0));
     }
 
     #[cold]
@@ -155,10 +193,19 @@ impl Default for Bins {
 
 impl Bins {
     fn add(&mut self, at_ns: i64) {
-        if at_ns < self.last_begin_ns || at_ns - self.last_begin_ns >= self.width_ns {
+        if !self.add_at_once(at_ns, at_ns, 1) {
             self.find(at_ns);
+            self.counts[self.last] += 1;
         }
-        self.counts[self.last] += 1;
+    }
+
+    /// Adds events from `from_ns` to `to_ns` if all lie in the stretch of the last event; returns whether they do.
+    fn add_at_once(&mut self, from_ns: i64, to_ns: i64, events: usize) -> bool {
+        let is_within = from_ns >= self.last_begin_ns && to_ns - self.last_begin_ns < self.width_ns;
+        if is_within {
+            self.counts[self.last] += events as u64;
+        }
+        is_within
     }
 
     #[cold]
@@ -191,6 +238,7 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SECOND: i64 = 1_000_000_000;
 
@@ -282,5 +330,30 @@ mod tests {
         let found = timeline(&times);
         assert_eq!(found.gaps().len(), GAPS_MAX);
         assert_eq!(found.active_ns(), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn times_added_at_once_count_as_times_added_singly(
+            start in any::<i64>(),
+            steps in prop::collection::vec(
+                prop_oneof![
+                    20 => -2_000_000..20_000_000_i64,
+                    2 => -70 * SECOND..70 * SECOND,
+                    1 => any::<i64>(),
+                ],
+                0..600,
+            ),
+        ) {
+            let sum = |time: &mut i64, step: &i64| {
+                *time = time.saturating_add(*step);
+                Some(*time)
+            };
+            let times = Vec::from_iter(steps.iter().scan(start / 2, sum));
+            let (mut at_once, mut singly) = (Timeline::default(), Timeline::default());
+            at_once.add(&times);
+            times.iter().for_each(|&time_ns| singly.add_time(time_ns));
+            prop_assert_eq!(format!("{at_once:?}"), format!("{singly:?}"));
+        }
     }
 }

@@ -64,8 +64,8 @@ pub struct Driver<P> {
     queue: Option<Queue>,
 }
 
-/// Counts the moves of a page-out or page-in.
-struct Counter<'a> {
+/// Counts the moves of a page-out or page-in. `PLAIN` as in [`Driver::is_plain`].
+struct Counter<'a, const PLAIN: bool> {
     owners: &'a Owners,
     tally: &'a mut Tally,
     queue: Option<&'a mut Queue>,
@@ -79,22 +79,22 @@ struct Counter<'a> {
     has_demoted: bool,
 }
 
-impl Counter<'_> {
+impl<const PLAIN: bool> Counter<'_, PLAIN> {
     /// Passes an operation of the request to the queue, if there is one.
     #[inline(always)]
     fn queue(&mut self, operation: Operation) {
-        if let Some(queue) = &mut self.queue {
+        if !PLAIN && let Some(queue) = &mut self.queue {
             queue.submit(self.process, operation, self.stalls);
         }
     }
 }
 
-impl MoveSink for Counter<'_> {
+impl<const PLAIN: bool> MoveSink for Counter<'_, PLAIN> {
     #[inline(always)]
     fn push(&mut self, step: Step, page: PageId) {
         let account = self.tally.of(self.process);
         match step {
-            Step::ReadFast | Step::ReadSlow if self.is_read => {}
+            Step::ReadFast | Step::ReadSlow if !PLAIN && self.is_read => {}
             Step::ReadFast => {
                 account.fast_reads += 1;
                 self.queue(Operation::FastRead);
@@ -152,6 +152,12 @@ impl<P: Placement> Driver<P> {
         Driver { tiers, owners, rules, tally, ahead, queue }
     }
 
+    /// Whether the run counts moves only, without a queue and without pages that the trace shows as read
+    /// ahead. The compiler then leaves out the steps for them, of which each event passes several.
+    fn is_plain(&self) -> bool {
+        self.queue.is_none() && !self.rules.counts_readahead
+    }
+
     fn grow(&mut self, events: &Events) {
         // An exit names no page.
         let page_past = |event: Event| match event.kind {
@@ -169,7 +175,13 @@ impl<P: Placement> Driver<P> {
     }
 
     #[inline(always)]
-    fn page_out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, kind: EventKind) {
+    fn page_out<const PLAIN: bool>(
+        &mut self,
+        page: PageId,
+        process: ProcessId,
+        is_dirty: bool,
+        kind: EventKind,
+    ) {
         let before = self.tiers.state(page);
         let is_known = before.has(PageState::KNOWN);
         if !is_known {
@@ -177,12 +189,18 @@ impl<P: Placement> Driver<P> {
         }
         self.tally.clean_page_outs += u64::from(!is_dirty);
         let enters = is_known && !before.has(PageState::FAST);
-        self.move_pages(Request::Out { is_dirty }, page, process, enters, false);
+        self.move_pages::<PLAIN>(Request::Out { is_dirty }, page, process, enters, false);
     }
 
     /// `is_read`: the page was read ahead, so its read is counted already.
     #[inline(always)]
-    fn page_in(&mut self, page: PageId, process: ProcessId, kind: EventKind, is_read: bool) {
+    fn page_in<const PLAIN: bool>(
+        &mut self,
+        page: PageId,
+        process: ProcessId,
+        kind: EventKind,
+        is_read: bool,
+    ) {
         let before = self.tiers.state(page);
         if !before.has(PageState::KNOWN) {
             // It was written before the recording began.
@@ -192,12 +210,12 @@ impl<P: Placement> Driver<P> {
             // To the slow tier: the replay cannot know whether a frame was free at that time.
             self.tally.of(process).slow_writes += 1;
         }
-        self.move_pages(Request::In, page, process, false, is_read);
+        self.move_pages::<PLAIN>(Request::In, page, process, false, is_read);
     }
 
     /// Moves pages for a page-out or page-in. `enters` and `is_read` as in [`Counter`].
     #[inline(always)]
-    fn move_pages(
+    fn move_pages<const PLAIN: bool>(
         &mut self,
         request: Request,
         page: PageId,
@@ -208,8 +226,16 @@ impl<P: Placement> Driver<P> {
         let Driver { tiers, owners, tally, queue, .. } = self;
         let stalls = request == Request::In;
         let (queue, has_demoted) = (queue.as_mut(), false);
-        let mut counter =
-            Counter { owners, tally, queue, process, stalls, enters, is_read, has_demoted };
+        let mut counter = Counter::<PLAIN> {
+            owners,
+            tally,
+            queue,
+            process,
+            stalls,
+            enters,
+            is_read,
+            has_demoted,
+        };
         tiers.decide(request, page, &mut counter);
         if counter.has_demoted
             && let Some(victim) = tiers.prefetch_victim()
@@ -222,7 +248,7 @@ impl<P: Placement> Driver<P> {
     #[cold]
     #[inline(never)]
     fn infer_page_out(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
-        self.page_out(page, process, false, kind);
+        self.page_out::<false>(page, process, false, kind);
     }
 
     /// Whether a page without further events is charged with the write it was spared: its frame
@@ -305,8 +331,20 @@ impl<P: Placement> Driver<P> {
         self.tiers.adopt(page, !is_anonymous(kind));
     }
 
+    fn replay_batch<const PLAIN: bool>(&mut self, events: &Events) {
+        for (index, event) in events.iter().enumerate() {
+            if let Some(&page) = events.page.get(index + AHEAD) {
+                self.tiers.prefetch(page);
+            }
+            if !PLAIN && let Some(queue) = &mut self.queue {
+                queue.advance(events.time_ns[index]);
+            }
+            self.replay_event::<PLAIN>(event);
+        }
+    }
+
     #[inline(always)]
-    fn replay_event(&mut self, event: Event) {
+    fn replay_event<const PLAIN: bool>(&mut self, event: Event) {
         let Event { kind, flags, page, process } = event;
         match kind {
             _ if event.is_of_zeros() => {
@@ -315,8 +353,10 @@ impl<P: Placement> Driver<P> {
             }
             EventKind::SwapOut | EventKind::Evict | EventKind::Write => {
                 let is_dirty = flags.contains(EventFlags::DIRTY) || kind == EventKind::Write;
-                self.drop_ahead(page);
-                self.page_out(page, process, is_dirty, kind);
+                if !PLAIN {
+                    self.drop_ahead(page);
+                }
+                self.page_out::<PLAIN>(page, process, is_dirty, kind);
             }
             EventKind::SwapIn | EventKind::Request | EventKind::Read => {
                 if self.rules.infers_clean
@@ -326,8 +366,8 @@ impl<P: Placement> Driver<P> {
                     self.infer_page_out(page, process, kind);
                 }
                 // After the page-out, which may have moved the page to the tier that it is read from.
-                let is_read = self.take_ahead(event);
-                self.page_in(page, process, kind, is_read);
+                let is_read = !PLAIN && self.take_ahead(event);
+                self.page_in::<PLAIN>(page, process, kind, is_read);
             }
             EventKind::Exit => self.exit(process),
             EventKind::DeviceRead if self.rules.counts_readahead => self.read_ahead(page, process),
@@ -348,14 +388,10 @@ impl<P: Placement> Driver<P> {
 impl<P: Placement + Send> Cell for Driver<P> {
     fn replay(&mut self, events: &Events) {
         self.grow(events);
-        for (index, event) in events.iter().enumerate() {
-            if let Some(&page) = events.page.get(index + AHEAD) {
-                self.tiers.prefetch(page);
-            }
-            if let Some(queue) = &mut self.queue {
-                queue.advance(events.time_ns[index]);
-            }
-            self.replay_event(event);
+        if self.is_plain() {
+            self.replay_batch::<true>(events);
+        } else {
+            self.replay_batch::<false>(events);
         }
     }
 
