@@ -37,6 +37,11 @@ def test_a_command_loads_no_library_that_only_others_need() -> None:
     assert not {"numpy", "scipy", "jinja2", "rich"} & loaded("list", "formats")
 
 
+@pytest.mark.parametrize("command", ["info", "analyze", "misses", "simulate"])
+def test_a_command_does_not_load_types_that_only_annotations_need(command: str) -> None:
+    assert not {"pagewise.types", "pagewise.answers"} & loaded(command, "--help")
+
+
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.name)
 def test_the_summary_of_a_command_is_the_first_paragraph_of_its_help(row) -> None:
     run = subprocess.run(

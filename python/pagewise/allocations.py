@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
-from pagewise.types import Allocations, AllocatorOutcome
+
+if TYPE_CHECKING:
+    from pagewise.types import Allocations, AllocatorOutcome
 
 SCHEMA = "pagewise.allocations/1"
 BASELINE = "no-pool"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from pagewise import _core
-from pagewise.types import ArchitectureRow
+
+if TYPE_CHECKING:
+    from pagewise.types import ArchitectureRow
 
 
 @cache

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pagewise.errors import UnreadableInput
-from pagewise.types import Analysis, Events, Misses, Simulate
 from pagewise.units import (
     format_count,
     format_figure,
@@ -14,6 +13,9 @@ from pagewise.units import (
     format_share,
     format_size,
 )
+
+if TYPE_CHECKING:
+    from pagewise.types import Analysis, Events, Misses, Simulate
 
 Figures: TypeAlias = Mapping[str, float]
 """Figures of one recording by name."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pagewise import _core
 from pagewise.errors import NothingRecorded, UsageError
 from pagewise.recording import PathLike, Progress
-from pagewise.types import ReplayKills
 from pagewise.units import parse_time
+
+if TYPE_CHECKING:
+    from pagewise.types import ReplayKills
 
 KILLS = ("serial", "batch")
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from pagewise import _core
 from pagewise.grids import memory
 from pagewise.grids.simulations import SimulateRequest
 from pagewise.grids.spec import option_text
 from pagewise.recording import Progress
-from pagewise.types import Lifecycle
 from pagewise.units import parse_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Lifecycle
 
 
 class Again(TypedDict):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pagewise import _core
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
-from pagewise.answers import AssumedTerms, HardwareTimes, MemoryTimes, PageSize
 from pagewise.models.page_size import MARGIN, rates_by_size
 from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import (
@@ -24,6 +23,9 @@ from pagewise.models.page_size_time import (
 from pagewise.recording import PathLike, Progress
 from pagewise.reference_curves import PAGE_SIZES, curves
 from pagewise.units import format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import AssumedTerms, HardwareTimes, MemoryTimes, PageSize
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pagewise.answers import Spread
 from pagewise.errors import Missing, UnreadableInput, UsageError
-from pagewise.measurements import Probed
 from pagewise.recording import PathLike
 from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import refuse_unwritable, write_text
 from pagewise.units import PAGE_BYTES, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Spread
+    from pagewise.measurements import Probed
 
 REPEATS = 3
 """How often each operation is measured; the spread is the range in the device file."""

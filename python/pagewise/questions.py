@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from pagewise import _core
 from pagewise.errors import UsageError
@@ -29,18 +29,20 @@ from pagewise.samples import (
     refuse_larger_pages_of,
     refuse_second_reading,
 )
-from pagewise.types import (
-    Allocations,
-    Analysis,
-    AsRecorded,
-    Device,
-    Events,
-    Misses,
-    MissesOfTraces,
-    References,
-    Simulate,
-)
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.types import (
+        Allocations,
+        Analysis,
+        AsRecorded,
+        Device,
+        Events,
+        Misses,
+        MissesOfTraces,
+        References,
+        Simulate,
+    )
 
 TOP_PROCESSES = 20
 """How many processes have their own row in `analyze` by default."""

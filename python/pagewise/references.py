@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import TYPE_CHECKING
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
-from pagewise.types import ImportReferences, References
+
+if TYPE_CHECKING:
+    from pagewise.types import ImportReferences, References
 
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"

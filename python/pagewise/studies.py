@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pagewise.comparisons import StudyResult
 from pagewise.errors import Missing, UsageError
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyResult
 
 GROUP = "pagewise.studies"
 """The group of the entry points, each of which names a `Study`."""

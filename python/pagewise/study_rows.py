@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pagewise.comparisons import Scalar, StudyResult, StudyTable, StudyVerdict
+from typing import TYPE_CHECKING
+
 from pagewise.units import format_count, format_figure, format_share
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import Scalar, StudyResult, StudyTable, StudyVerdict
 
 
 def ruling(verdict: StudyVerdict) -> str:

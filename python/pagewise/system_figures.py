@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pagewise.errors import UnreadableInput
 from pagewise.system_traces import part_of
-from pagewise.types import Judged, TraceKills, TraceLaunches, TracePressure
+
+if TYPE_CHECKING:
+    from pagewise.types import Judged, TraceKills, TraceLaunches, TracePressure
 
 PARTS = ("kill_wait", "direct_reclaim", "kswapd", "refault", "swapin", "cpu")
 """Parts of launches that are figures: all but the rest of the duration."""

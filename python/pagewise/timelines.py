@@ -8,9 +8,11 @@ the trace.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from pagewise.types import PressureInterval, TraceKill, TraceKills, TraceLaunches, TracePressure
+if TYPE_CHECKING:
+    from pagewise.types import PressureInterval, TraceKill, TraceKills, TraceLaunches, TracePressure
+
 
 Event: TypeAlias = dict[str, object]
 US = 1e6

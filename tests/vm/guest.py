@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unittest import SkipTest
 
 from pagewise.errors import Missing
@@ -30,6 +32,7 @@ __all__ = [
     "GuestFailed",
     "GuestHung",
     "Machine",
+    "answered",
     "basic_arguments",
     "boot",
     "compiled",
@@ -78,3 +81,12 @@ def with_libraries(program: Path) -> dict[str, Path | str]:
     ).stdout
     libraries = re.findall(r"(/\S+) \(0x", listed)
     return {f"bin/{program.name}": program} | {path.lstrip("/"): Path(path) for path in libraries}
+
+
+def answered(results: Path, name: str) -> dict[str, Any]:
+    """The JSON object that a command printed to NAME.json in a guest, where its script wrote its
+    status to NAME.status and its messages to NAME.errors."""
+    errors = (results / f"{name}.errors").read_text()
+    assert (results / f"{name}.status").read_text() == "0\n", errors
+    answer: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
+    return answer

@@ -167,14 +167,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return answer.results
 
 
-def answered(results: Path, name: str) -> dict[str, Any]:
-    """The JSON object of a command that succeeded."""
-    errors = (results / f"{name}.errors").read_text()
-    assert (results / f"{name}.status").read_text() == "0\n", errors
-    answer: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
-    return answer
-
-
 def asked(*words: str | Path) -> dict[str, Any]:
     """What a command of `pagewise` answers here."""
     done = subprocess.run([PAGEWISE, *words, "--json"], capture_output=True, text=True, timeout=300)
@@ -190,7 +182,7 @@ def counted(path: Path) -> dict[str, int]:
 
 def test_the_board_has_no_library_and_doctor_grants_bpf(results: Path) -> None:
     assert (results / "libraries").read_text() == ""
-    report = answered(results, "doctor")
+    report = guest.answered(results, "doctor")
     assert report["kernel"].endswith("-arm64"), report["kernel"]
     found = {finding["name"]: finding for finding in report["findings"]}
     for name in ("tracefs", "btf", "psi", "memory-cgroup", "freezer", "swapon", "zram"):
@@ -203,7 +195,7 @@ def test_the_board_has_no_library_and_doctor_grants_bpf(results: Path) -> None:
 
 
 def test_a_recording_of_the_board_is_read_here(results: Path) -> None:
-    report = answered(results, "pages")
+    report = guest.answered(results, "pages")
     assert (report["backend"], report["lost"], report["failure"]) == ("bpf", 0, None)
     info = asked("info", results / "pages.pgr")
     recorder = info["header"]["recorder"]
@@ -222,7 +214,7 @@ def test_a_recording_of_the_board_is_read_here(results: Path) -> None:
 
 
 def test_a_recording_with_faults_falls_back_to_text_events(results: Path) -> None:
-    report = answered(results, "work")
+    report = guest.answered(results, "work")
     assert (report["backend"], report["lost"], report["failure"]) == ("tracefs", 0, None)
     absent = {missing["what"] for missing in report["absent"]}
     assert {"BPF", "exceptions/page_fault_user"} <= absent
@@ -239,7 +231,7 @@ def test_the_idle_recorder_writes_its_memory(results: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["swap-file", "zram"])
 def test_applications_swap_and_answer(results: Path, mode: str) -> None:
-    report = answered(results, mode)
+    report = guest.answered(results, mode)
     assert (report["answered"], report["cold"]) == (4, 2)
     visits = polars.read_parquet(results / mode / "visits.parquet")
     assert visits["cold"].to_list() == [True, True, False, False]
@@ -252,7 +244,7 @@ def test_applications_swap_and_answer(results: Path, mode: str) -> None:
 
 
 def test_swapd_serves_two_tiers_and_relaunchd_predicts(results: Path) -> None:
-    report = answered(results, "tiers")
+    report = guest.answered(results, "tiers")
     assert (report["answered"], report["cold"]) == (6, 2)
     served = json.loads((results / "tiers/swapd.json").read_text())
     assert served["through"] == "fuse" and not any(served["errors"].values())

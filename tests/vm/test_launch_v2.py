@@ -118,17 +118,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return answer.results
 
 
-def answered(results: Path, name: str) -> dict[str, object]:
-    """The JSON object of a command that succeeded."""
-    errors = (results / f"{name}.errors").read_text()
-    assert (results / f"{name}.status").read_text() == "0\n", errors
-    answer: dict[str, object] = json.loads((results / f"{name}.json").read_text())
-    return answer
-
-
 @pytest.mark.slow
 def test_the_guest_has_the_features_that_runs_need(results: Path) -> None:
-    findings = answered(results, "doctor")["findings"]
+    findings = guest.answered(results, "doctor")["findings"]
     assert isinstance(findings, list)
     found = {finding["name"]: finding for finding in findings}
     for name in ("memory-cgroup", "freezer", "swapon", "zram", "btf", "record --swap"):
@@ -139,14 +131,14 @@ def test_the_guest_has_the_features_that_runs_need(results: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["record", "record-all"])
 def test_a_recording_ends_in_time(results: Path, name: str) -> None:
-    report = answered(results, name)
+    report = guest.answered(results, name)
     assert (report["backend"], report["lost"], report["failure"]) == ("bpf", 0, None)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["swap-file", "zram", "zram+file"])
 def test_applications_swap_and_answer(results: Path, mode: str) -> None:
-    report = answered(results, mode)
+    report = guest.answered(results, mode)
     assert (report["answered"], report["cold"]) == (4, 2)
     visits = polars.read_parquet(results / mode / "visits.parquet")
     assert visits["cold"].to_list() == [True, True, False, False]
@@ -166,7 +158,7 @@ def test_applications_swap_and_answer(results: Path, mode: str) -> None:
 
 @pytest.mark.slow
 def test_applications_swap_to_two_tiers_and_relaunchd_follows_them(results: Path) -> None:
-    report = answered(results, "tiers")
+    report = guest.answered(results, "tiers")
     assert (report["answered"], report["cold"]) == (6, 2)
     folder = results / "tiers"
     served = json.loads((folder / "swapd.json").read_text())
@@ -189,7 +181,7 @@ def test_applications_swap_to_two_tiers_and_relaunchd_follows_them(results: Path
 
 @pytest.mark.slow
 def test_the_killer_kills_the_application_used_longest_ago(results: Path) -> None:
-    assert answered(results, "kill")["oom_kills"] == 0
+    assert guest.answered(results, "kill")["oom_kills"] == 0
     visits = polars.read_parquet(results / "kill" / "visits.parquet")
     assert visits["killed"].to_list() == ["", "", "a", "b"]
     assert visits["cold"].all() and visits["swap_out_bytes"].sum() == 0
@@ -197,7 +189,7 @@ def test_the_killer_kills_the_application_used_longest_ago(results: Path) -> Non
 
 @pytest.mark.slow
 def test_killd_kills_beside_the_balloon(results: Path) -> None:
-    assert answered(results, "minfree")["oom_kills"] == 0
+    assert guest.answered(results, "minfree")["oom_kills"] == 0
     visits = polars.read_parquet(results / "minfree" / "visits.parquet")
     assert "".join(visits["killed"]) == "a" and visits["answered"].all()
     log = (results / "minfree" / "killd.log").read_text()
@@ -208,7 +200,7 @@ def test_killd_kills_beside_the_balloon(results: Path) -> None:
 def test_an_application_killed_by_the_oom_killer_is_counted_and_started_again(
     results: Path,
 ) -> None:
-    report = answered(results, "starved")
+    report = guest.answered(results, "starved")
     visits = polars.read_parquet(results / "starved" / "visits.parquet")
     assert visits["cold"].all() and visits["kills"].sum() == 0
     # The OOM killer's victim is the largest, which is frozen.
@@ -223,7 +215,7 @@ def test_an_application_killed_by_the_oom_killer_is_counted_and_started_again(
 
 @pytest.mark.slow
 def test_kill_policies_are_replayed_on_the_memory_of_the_run(results: Path) -> None:
-    oom_kills = answered(results, "starved")["oom_kills"]
+    oom_kills = guest.answered(results, "starved")["oom_kills"]
     recording = results / "starved" / "recording.pgr"
     # During a visit, an application of 40 MiB leaves less than 20 of 48 MiB free.
     command = [PAGEWISE, "replay-kills", recording, "--json", "--policy", "minfree,lmkd"]
@@ -251,7 +243,7 @@ def test_each_run_leaves_the_guest_as_it_was(results: Path, name: str) -> None:
 
 @pytest.mark.slow
 def test_applications_read_files_as_slowly_as_the_storage_of_the_plan(results: Path) -> None:
-    answered(results, "storage")
+    guest.answered(results, "storage")
     reads = tomllib.loads((results / "storage" / "run.toml").read_text())["run"]["file_reads"]
     assert reads["wanted_us"] == 5000
     # The host is busy with other tests, so the reads take longer at times.

@@ -10,11 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NotRequired, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypeAlias
 
 from pagewise import types
-from pagewise.answers import Spread
 from pagewise.units import DAYS_PER_YEAR, PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pagewise.answers import Spread
 
 Figure: TypeAlias = Literal["low", "typical", "high"]
 Corner: TypeAlias = tuple[Figure, Figure]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from pagewise.advice.machine import swapon_priority
 from pagewise.advice.setting import Setting
-from pagewise.types import SwapArea
 from pagewise.units import MIB
+
+if TYPE_CHECKING:
+    from pagewise.types import SwapArea
 
 SECTOR_BYTES = 512
 BLOCK_SECTORS = 64

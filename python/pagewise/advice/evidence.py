@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pagewise.answers import EvidenceResult
 from pagewise.errors import NothingRecorded, PagewiseError
-from pagewise.types import Analysis, Events, Gap
 from pagewise.units import format_count, format_number, format_seconds, format_size
 
 if TYPE_CHECKING:
     from pagewise.advice.trial import Trial
+    from pagewise.answers import EvidenceResult
+    from pagewise.types import Analysis, Events, Gap
 
 SLICES = 20
 """Slices of equal active time; an even number, so that halves are whole slices."""

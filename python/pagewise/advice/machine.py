@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pagewise.advice.memory import RATIO_MAX
-from pagewise.answers import Machine, Taken
 from pagewise.errors import UsageError
-from pagewise.types import Disk, Header, SwapArea, Zram
 from pagewise.units import MIB, format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Machine, Taken
+    from pagewise.types import Disk, Header, SwapArea, Zram
 
 RATIO_BYTES_MIN = 4 * MIB
 """With fewer bytes of pages, zram's own overhead hides how well they compress."""
@@ -299,7 +301,7 @@ EXAMPLE = (
     "`pagewise devices`, READ/WRITE times such as 90/40us, or a device file"
 )
 ONLY_AN_EXAMPLE = "only an example, because this recording cannot size swap"
-Rule: TypeAlias = Callable[[Machine | None, Options], Default | Gap | None]
+Rule: TypeAlias = Callable[["Machine | None", Options], Default | Gap | None]
 RULES: dict[str, Rule] = {
     "fast": fast_device,
     "slow": slow_device,

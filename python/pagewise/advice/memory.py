@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from pagewise.answers import BoardMemory, Spread
 from pagewise.errors import UsageError
-from pagewise.types import Device
 from pagewise.units import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pagewise.answers import BoardMemory, Spread
+    from pagewise.types import Device
 
 SHARE_MAX = 0.5
 """The advice never takes more than this share of the board's memory: programs need the rest.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import read_run
 from pagewise.report.shape import COUNT, Maybe, Shape, departure
 from pagewise.storage import refuse_endless
-from pagewise.types import TierCounts
 from pagewise.units import PAGE_BYTES, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.types import TierCounts
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from pagewise.advice.machine import swapon_priority, zram_areas
 from pagewise.advice.memory import Board
 from pagewise.advice.setting import Setting
 from pagewise.advice.slow_area import FILE_MIB, slow_area
 from pagewise.advice.stock_linux import Place
-from pagewise.answers import Best, Machine
 from pagewise.units import MIB, PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pagewise.answers import Best, Machine
 
 NAME = "swapd"
 BY_DEVICE = ("victims_in_memory", "slot_on_swapin", "on_hit")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pagewise.advice.machine import disk_areas
-from pagewise.answers import Machine
 from pagewise.units import MIB, format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Machine
 
 FILE = "/swapfile.pagewise"
 """A distinct name, since the machine may have a /swapfile and the undo removes this file."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from pagewise.advice import device_mapper
 from pagewise.advice.machine import (
@@ -22,8 +23,10 @@ from pagewise.advice.machine import (
 from pagewise.advice.memory import Board
 from pagewise.advice.setting import Setting
 from pagewise.advice.slow_area import FILE, SECOND, slow_area
-from pagewise.answers import Machine
 from pagewise.units import MIB
+
+if TYPE_CHECKING:
+    from pagewise.answers import Machine
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
 """What provides an architecture on stock Linux, with any fast device."""

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise import _core, catalog, questions, types
 from pagewise.advice import evidence as evidences
@@ -34,7 +35,6 @@ from pagewise.advice.costs import (
 from pagewise.advice.setting import Setting
 from pagewise.advice.trial import Choice, Trial
 from pagewise.advice.warnings import warnings
-from pagewise.answers import Advice, AdviceAt4KiB, AtSize, Best, Machine, Moved, Today
 from pagewise.errors import UsageError
 from pagewise.grids.simulations import MILLICELLS, SimulateRequest, Simulation, simulate_many
 from pagewise.grids.traces import Numbered, numbered_meanwhile
@@ -45,8 +45,11 @@ from pagewise.larger_pages import (
 )
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.types import Analysis, Events
 from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice, AdviceAt4KiB, AtSize, Best, Machine, Moved, Today
+    from pagewise.types import Analysis, Events
 
 SCHEMA = "pagewise.advice/1"
 PARTS = MILLICELLS

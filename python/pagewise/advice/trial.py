@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pagewise.advice import stock_linux
 from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, share_of, slow_bytes
 from pagewise.advice.memory import Board
 from pagewise.advice.reference import Reference
-from pagewise.answers import (
-    AgainstReference,
-    Alone,
-    AtSize,
-    BothStrain,
-    Candidate,
-    ChosenArchitecture,
-    HoldsIn,
-    TakenMemory,
-)
 from pagewise.models import sizing
+
+if TYPE_CHECKING:
+    from pagewise.answers import (
+        AgainstReference,
+        Alone,
+        AtSize,
+        BothStrain,
+        Candidate,
+        ChosenArchitecture,
+        HoldsIn,
+        TakenMemory,
+    )
 
 Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise import _core, questions
 from pagewise.advice import evidence as evidences
@@ -17,9 +18,11 @@ from pagewise.advice.zram_pages import METADATA_BYTES, Algorithm, Pages, Part, r
 from pagewise.advice.zram_settings import settings
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.types import Loss, ZramCounts
 from pagewise.units import MIB, format_count, format_seconds, format_share, format_size, parse_size
-from pagewise.zram_answer import ZramAdvice, ZramCandidate, ZramEvidence
+
+if TYPE_CHECKING:
+    from pagewise.types import Loss, ZramCounts
+    from pagewise.zram_answer import ZramAdvice, ZramCandidate, ZramEvidence
 
 SCHEMA = "pagewise.advice-zram/1"
 PAGES_MIN = 1000

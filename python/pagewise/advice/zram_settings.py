@@ -6,12 +6,15 @@ Sources: Documentation/admin-guide/blockdev/zram.rst of Linux 6.18, zram-generat
 from __future__ import annotations
 
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from pagewise.advice.setting import Setting
 from pagewise.advice.stock_linux import DROP_IN
 from pagewise.advice.zram_pages import Pages
 from pagewise.units import MIB
-from pagewise.zram_answer import ZramCandidate
+
+if TYPE_CHECKING:
+    from pagewise.zram_answer import ZramCandidate
 
 PRIORITY = 100
 NUMBER_FILE = "/run/pagewise-zram"

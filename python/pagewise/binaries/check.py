@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise.binaries.apk import check_package
 from pagewise.binaries.elf import MAGIC
 from pagewise.binaries.problems import Checked, check_file
 from pagewise.errors import UnreadableInput, UsageError
-from pagewise.measurements import CheckedFile, CheckResult
 from pagewise.units import format_size, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.measurements import CheckedFile, CheckResult
 
 SCHEMA = "pagewise.pagesize-check/1"
 PAGE_SIZES = {4096, 16384, 65536}

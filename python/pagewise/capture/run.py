@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pagewise import _core
 from pagewise.capture.process import emulation
@@ -21,11 +21,13 @@ from pagewise.errors import (
     UsageError,
 )
 from pagewise.huge_pages import glibc, settings
-from pagewise.measurements import CaptureResult
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal, references_info
 from pagewise.signals import Ended
 from pagewise.storage import refuse_unwritable, replacing
+
+if TYPE_CHECKING:
+    from pagewise.measurements import CaptureResult
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
 SCHEMA = "pagewise.capture/1"

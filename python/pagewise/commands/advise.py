@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.advice.evidence import ENOUGH, NOT_SWAP
 from pagewise.advice.served import runs
-from pagewise.answers import Advice, Moved, Spread, TakenMemory, Today
 from pagewise.commands import advise_zram, pagesize_choose
 from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
@@ -34,6 +33,9 @@ from pagewise.units import (
     format_size,
     format_years,
 )
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice, Moved, Spread, TakenMemory, Today
 
 EXAMPLES = (
     "pagewise advise swap work.pgr",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.advice.evidence import ENOUGH
 from pagewise.commands.options import Json, tell_losses
 from pagewise.terminal import Part, facts, figures, pasted, say, show, show_json, watched
-from pagewise.types import ZramCounts
 from pagewise.units import format_count, format_seconds, format_share, format_size
-from pagewise.zram_answer import ZramAdvice, ZramCandidate
+
+if TYPE_CHECKING:
+    from pagewise.types import ZramCounts
+    from pagewise.zram_answer import ZramAdvice, ZramCandidate
 
 EXAMPLES = (
     "pagewise advise zram",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.commands.recordings import lost, pairs
-from pagewise.types import Allocations
 from pagewise.units import format_count, format_seconds, format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Allocations
 
 NANOSECONDS = 1e9
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,13 +35,15 @@ from pagewise.fleet_figures import Figures, figures_of_analysis
 from pagewise.recording import read
 from pagewise.samples import sample_in_words, share_within
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
-from pagewise.types import Analysis, AnalyzedAt4KiB, ProcessRow
 from pagewise.units import (
     format_count,
     format_counted,
     format_share,
     format_size,
 )
+
+if TYPE_CHECKING:
+    from pagewise.types import Analysis, AnalyzedAt4KiB, ProcessRow
 
 EXAMPLES = (
     "pagewise analyze trace.parquet",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from pagewise import questions
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
-from pagewise.types import AsRecorded
 from pagewise.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import AsRecorded
 
 DIFFERENT = 1
 """The exit status if the server and the replay moved different pages."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.commands.options import Force, Json
 from pagewise.commands.references import bits_per_reference, counts, how_it_ended
-from pagewise.measurements import CaptureResult
 from pagewise.signals import Ended
 from pagewise.terminal import facts, say, show_aside, show_json, watched
+
+if TYPE_CHECKING:
+    from pagewise.measurements import CaptureResult
 
 EXAMPLES = (
     "pagewise capture -o xz.pwf -- xz -k -c /bin/bash > /dev/null",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,8 +10,10 @@ from pagewise import _core
 from pagewise.commands.help import Group
 from pagewise.commands.options import Force, Json, epilog
 from pagewise.terminal import figures, show, show_json
-from pagewise.types import Device, Latency
 from pagewise.units import format_number
+
+if TYPE_CHECKING:
+    from pagewise.types import Device, Latency
 
 app = typer.Typer(
     cls=Group,

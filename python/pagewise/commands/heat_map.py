@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from pagewise.terminal import Part, Verbatim
-from pagewise.types import HeatRange, RegionHeat
 from pagewise.units import format_count, format_seconds
+
+if TYPE_CHECKING:
+    from pagewise.types import HeatRange, RegionHeat
 
 ROWS_SHOWN = 16
 """How many rows a screen shows, or one for each target if there are more; --json has all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -22,8 +22,10 @@ from pagewise.errors import UnreadableInput, UsageError
 from pagewise.questions import OF_OBJECTS
 from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
-from pagewise.types import ImportReferences, ImportReport
 from pagewise.units import format_count, parse_share
+
+if TYPE_CHECKING:
+    from pagewise.types import ImportReferences, ImportReport
 
 EXAMPLES = (
     "pagewise import trace.csv.gz -o trace.parquet --as block",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeGuard
 
 import typer
 
@@ -36,8 +36,10 @@ from pagewise.questions import OF_OBJECTS, info
 from pagewise.recording import Trace, read
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
-from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
 from pagewise.units import format_count, format_seconds, parse_share
+
+if TYPE_CHECKING:
+    from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
 
 EXAMPLES = (
     "pagewise info trace.parquet",
@@ -48,7 +50,7 @@ SHOWN = 8
 GAPS_SHOWN = 20
 """How many names a line lists."""
 
-Recorded: TypeAlias = Events | Allocations | References
+Recorded: TypeAlias = "Events | Allocations | References"
 REQUESTS = ("block_read", "block_write", "block_other")
 """Names of the events of block requests."""
 FROM_BEFORE = "device reads of slots written before the recording began"

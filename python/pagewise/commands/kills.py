@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
@@ -17,8 +19,10 @@ from pagewise.fleet_figures import Figures
 from pagewise.system_figures import figures_of_kills
 from pagewise.system_traces import kills
 from pagewise.terminal import Part, cell, figures
-from pagewise.types import Judged, TraceKill, TraceKills
 from pagewise.units import format_count, format_counted, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Judged, TraceKill, TraceKills
 
 EXAMPLES = (
     "pagewise kills phone.perfetto-trace",

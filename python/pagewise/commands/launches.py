@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,8 +23,10 @@ from pagewise.fleet_figures import Figures
 from pagewise.system_figures import figures_of_launches
 from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
 from pagewise.terminal import Part, cell, figures, show, show_json, watched
-from pagewise.types import TraceLaunch, TraceLaunches
 from pagewise.units import format_count, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import TraceLaunch, TraceLaunches
 
 EXAMPLES = (
     "pagewise launches phone.perfetto-trace",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pagewise.advice.machine import disk_words, ratio
-from pagewise.answers import Machine, Taken
-from pagewise.types import Disk, Features
 from pagewise.units import format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Machine, Taken
+    from pagewise.types import Disk, Features
 
 
 def machine_rows(machine: Machine | None) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,8 +35,10 @@ from pagewise.recording import read
 from pagewise.report.inputs import recording_name
 from pagewise.samples import sample_in_words, share_within
 from pagewise.terminal import Lines, Part, figures, show, show_json, watched
-from pagewise.types import Misses
 from pagewise.units import PAGE_BYTES, format_count, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Misses
 
 EXAMPLES = (
     "pagewise misses trace.parquet --policy lru,s3-fifo,opt --frames 1000,10000",

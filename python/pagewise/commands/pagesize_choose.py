@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from pagewise.advice.page_size import TARGETS
-from pagewise.answers import AdvicePageSize, AdvicePageSizeResult, Forecast, PageSize
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Force, Json
 from pagewise.commands.pagesize_verify import described as described_trial
@@ -31,6 +30,9 @@ from pagewise.units import (
     parse_share,
     parse_size,
 )
+
+if TYPE_CHECKING:
+    from pagewise.answers import AdvicePageSize, AdvicePageSizeResult, Forecast, PageSize
 
 EXAMPLES = (
     "pagewise pagesize --memory 80% --storage ufs-3.1 -- xz -k -c /bin/bash",

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise.commands.captured import captured
 from pagewise.errors import UsageError
-from pagewise.measurements import GuestTrial
 from pagewise.references import is_references
 from pagewise.terminal import Part, facts, figures, say, watched
 from pagewise.units import format_count, format_percent, format_size, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.measurements import GuestTrial
 
 
 def tried_in_guests(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pagewise.answers import PageSizeTrial, Spread
 from pagewise.commands.options import Json
 from pagewise.commands.pagesize_guest import described as described_guests
 from pagewise.commands.pagesize_guest import tried_in_guests
@@ -22,6 +21,9 @@ from pagewise.units import (
     format_size,
     parse_size,
 )
+
+if TYPE_CHECKING:
+    from pagewise.answers import PageSizeTrial, Spread
 
 EXAMPLES = (
     "pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",

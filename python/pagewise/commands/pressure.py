@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, FleetOptions
 from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
@@ -18,8 +20,10 @@ from pagewise.fleet_figures import Figures
 from pagewise.system_figures import figures_of_pressure
 from pagewise.system_traces import pressure
 from pagewise.terminal import Part, facts, figures
-from pagewise.types import PressureInterval, TracePressure
 from pagewise.units import format_seconds, format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import PressureInterval, TracePressure
 
 EXAMPLES = (
     "pagewise pressure phone.perfetto-trace",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pagewise.errors import DataLost
-from pagewise.fleet import Fleet
-from pagewise.types import Loss, Reject
 from pagewise.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from pagewise.fleet import Fleet
+    from pagewise.types import Loss, Reject
 
 EXPLAINED = {"pgw": "pgw, the layout of an early recorder"}
 """Formats whose name tells a reader nothing."""

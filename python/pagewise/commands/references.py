@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.commands.recordings import lost
-from pagewise.measurements import CaptureResult
 from pagewise.references import CAPTURE
-from pagewise.types import (
-    ImportReferences,
-    Origin,
-    References,
-    ReferencesEnding,
-    StartedProcesses,
-)
 from pagewise.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from pagewise.measurements import CaptureResult
+    from pagewise.types import (
+        ImportReferences,
+        Origin,
+        References,
+        ReferencesEnding,
+        StartedProcesses,
+    )
 
 
 def import_summary(result: ImportReferences, output: str) -> list[tuple[str, str]]:

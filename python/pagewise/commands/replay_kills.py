@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,8 +12,10 @@ from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import replay_kills
 from pagewise.terminal import Part, figures, say, show, show_json, watched
-from pagewise.types import Decision, PolicyReplay, ReplayKills
 from pagewise.units import format_count, format_seconds, format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Decision, PolicyReplay, ReplayKills
 
 EXAMPLES = (
     "pagewise replay-kills busy.pgr --policy largest,lmkd",

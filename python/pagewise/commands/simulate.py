@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from pagewise import _core, catalog, questions
 from pagewise.advice.costs import TIERS, Devices, Tier
-from pagewise.answers import Spread
 from pagewise.commands import as_recorded
 from pagewise.commands.fleets import (
     FleetAddress,
@@ -40,7 +39,6 @@ from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.recording import Progress, Trace, read
 from pagewise.samples import count_within, sample_in_words
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
-from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 from pagewise.units import (
     DAYS_PER_YEAR,
     format_count,
@@ -51,6 +49,10 @@ from pagewise.units import (
     format_years,
     parse_size,
 )
+
+if TYPE_CHECKING:
+    from pagewise.answers import Spread
+    from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 
 Time: TypeAlias = Literal["io_time_s", "stall_time_s"]
 EXAMPLES = (

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.commands.options import Json, examples_folder, tell_losses, tell_unchecked
-from pagewise.comparisons import StudyResult, StudyTable
 from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
 from pagewise.studies import Study, none_installed, refuse_foreign, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
 from pagewise.terminal import Part, figures, say, show, show_json, watched
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyResult, StudyTable
 
 EXAMPLES = (
     "pagewise list studies",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeAlias, TypeVar
 
 import typer
 
@@ -13,12 +13,14 @@ from pagewise.commands.fleets import FleetOptions, show_fleet
 from pagewise.commands.options import tell_losses
 from pagewise.commands.recordings import reject_lines
 from pagewise.errors import UsageError
-from pagewise.fleet import FiguresOf
 from pagewise.recording import Progress
 from pagewise.storage import refuse_unwritable, write_text
 from pagewise.terminal import Part, say, show, show_json, watched
 from pagewise.types import TraceKills, TraceLaunches, TracePressure
 from pagewise.units import format_count, format_counted, format_size
+
+if TYPE_CHECKING:
+    from pagewise.fleet import FiguresOf
 
 SystemTrace: TypeAlias = Annotated[
     str,

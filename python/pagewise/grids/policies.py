@@ -7,10 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Self, TypedDict, cast
+from typing import TYPE_CHECKING, Self, TypedDict, cast
 
 from pagewise import _core
-from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.errors import UsageError
 from pagewise.grids import memory
 from pagewise.grids.key import canonical
@@ -19,8 +18,11 @@ from pagewise.grids.requests import CellResult
 from pagewise.grids.traces import Numbered
 from pagewise.policies import written
 from pagewise.recording import Progress
-from pagewise.types import DescribedPolicy, Misses
 from pagewise.units import DIGITS_MAX, parse_frames
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import FailedCell, SweepCell
+    from pagewise.types import DescribedPolicy, Misses
 
 FRAMES_MAX = 2**32 - 1
 BYTES_PER_ACCESS = 8

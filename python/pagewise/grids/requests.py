@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.grids.memory import Size
 from pagewise.grids.traces import Numbered
 from pagewise.recording import Progress
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import FailedCell, SweepCell
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pagewise.comparisons import SweepResult
 from pagewise.engines import engine_named
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
-from pagewise.fleet import Unreadable
 from pagewise.grids import results as table
 from pagewise.grids.cells import Cell, split
 from pagewise.grids.fleets import fleet_of
@@ -22,6 +21,10 @@ from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.spec_files import Problems, read_toml
 from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import SweepResult
+    from pagewise.fleet import Unreadable
 
 
 def sweep(

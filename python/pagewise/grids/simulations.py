@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NotRequired, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, NotRequired, Self, TypedDict, cast
 
 from pagewise import _core
-from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.grids import memory
 from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
 from pagewise.grids.requests import CellResult
 from pagewise.grids.traces import Numbered
 from pagewise.recording import Progress, Trace
-from pagewise.types import DescribedRequest, Outcome, Simulated
 from pagewise.units import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import FailedCell, SweepCell
+    from pagewise.types import DescribedRequest, Outcome, Simulated
 
 OF_THE_REPLAY: tuple[Literal["readahead", "clean_evictions", "queueing", "ranges"], ...] = (
     "readahead",

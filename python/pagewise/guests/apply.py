@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise.advice.page_size.advise import host_note, memory_of, unjudged
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
-from pagewise.measurements import Applied, GuestAnswer
 from pagewise.models.page_size import BASE_BYTES, Choice, choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import Machine, Storage, storage_of
@@ -17,6 +17,9 @@ from pagewise.recording import Progress
 from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import making
 from pagewise.units import format_size
+
+if TYPE_CHECKING:
+    from pagewise.measurements import Applied, GuestAnswer
 
 SCHEMA = "pagewise.pagesize-apply/1"
 ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm": "arm64"}

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pagewise.capture.program import Program, find
 from pagewise.errors import UsageError
@@ -36,12 +37,14 @@ from pagewise.guests.program import copy_files
 from pagewise.guests.spec import BASE_PAGES, Guest, parse
 from pagewise.guests.start import qemu_arguments, sizes, start
 from pagewise.huge_pages.settings import SWITCHES
-from pagewise.measurements import GuestRun, GuestTrial
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import HARDWARE
 from pagewise.recording import Progress
 from pagewise.scratch import scratch
 from pagewise.units import MIB, PAGE_BYTES, format_size, format_size_short
+
+if TYPE_CHECKING:
+    from pagewise.measurements import GuestRun, GuestTrial
 
 SCHEMA = "pagewise.pagesize-guest/1"
 SUITE = "bookworm-backports"

@@ -9,11 +9,15 @@ of which Linux maps 64 KiB around a fault (``fault_around_bytes``, mm/memory.c o
 
 from __future__ import annotations
 
-from pagewise.answers import Forecast
+from typing import TYPE_CHECKING
+
 from pagewise.models.page_size_curves import Curves
 from pagewise.models.page_size_time import HARDWARE, TODAY, Hardware, Terms
 from pagewise.reference_curves import PAGE_SIZES
 from pagewise.units import PAGE_BYTES
+
+if TYPE_CHECKING:
+    from pagewise.answers import Forecast
 
 FAULT_AROUND_BYTES = 64 * 1024
 

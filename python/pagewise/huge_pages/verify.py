@@ -17,16 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pagewise import signals
-from pagewise.answers import PageSizeTrial, Spread
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
 from pagewise.recording import Progress
 from pagewise.references import named_signal
 from pagewise.units import format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import PageSizeTrial, Spread
 
 SCHEMA = "pagewise.pagesize-verify/1"
 ROUNDS = 5

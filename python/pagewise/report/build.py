@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from pagewise import _core, units
-from pagewise.answers import ReportResult
 from pagewise.errors import UsageError
 from pagewise.licenses import parts
 from pagewise.recording import PathLike, Progress
@@ -30,6 +30,9 @@ from pagewise.report.style import SeriesStyle, styles
 from pagewise.report.verdict import verdict
 from pagewise.storage import refuse_unwritable, write_text
 from pagewise.terminal import without_controls
+
+if TYPE_CHECKING:
+    from pagewise.answers import ReportResult
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")

@@ -10,14 +10,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from pagewise import _core, types
 from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS
 from pagewise.answers import Advice, AtSize, PageSize
-from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
 from pagewise.errors import UnreadableInput
-from pagewise.fleet import Fleet
 from pagewise.grids import results as tables
 from pagewise.grids.results import CountedCell, SimulatedCell
 from pagewise.policies import written
@@ -25,6 +23,10 @@ from pagewise.questions import analyze, misses
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.report.shapes import KINDS, flaw
 from pagewise.storage import refuse_endless
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
+    from pagewise.fleet import Fleet
 
 PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20

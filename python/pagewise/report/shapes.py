@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from pagewise import layouts
-from pagewise.answers import PageSize
-from pagewise.comparisons import StudyResult, SweepCell, SweepTable
 from pagewise.layouts import Schema
 from pagewise.report.shape import (
     NUMBER,
@@ -27,7 +25,11 @@ from pagewise.report.shape import (
     departure,
 )
 from pagewise.report.shape_of import Reader
-from pagewise.types import Analysis, ProcessAnalysis
+
+if TYPE_CHECKING:
+    from pagewise.answers import PageSize
+    from pagewise.comparisons import StudyResult, SweepCell, SweepTable
+    from pagewise.types import Analysis, ProcessAnalysis
 
 
 def _is_options(value: object) -> bool:

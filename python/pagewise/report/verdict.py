@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pagewise import answers, catalog
 from pagewise.advice import stock_linux
 from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, RECORD_SWAP_OF_A_PHONE
 from pagewise.advice.setting import Setting
-from pagewise.answers import Advice, Today
 from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label
 from pagewise.report.fleet_findings import of_fleets
@@ -35,6 +35,9 @@ from pagewise.units import (
     format_size,
     format_years,
 )
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice, Today
 
 OFFLINE = ("opt",)
 OF_REQUESTS = ("data-quality", "architectures", "advice", "skew")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pagewise import _core
 from pagewise.advice.page_size import Target
 from pagewise.advice.page_size import target as target_named
-from pagewise.answers import AdvicePageSize
 from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.models.page_size import (
@@ -32,6 +32,9 @@ from pagewise.models.page_size_time import (
 )
 from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import format_percent, format_size, parse_share, parse_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import AdvicePageSize
 
 SCHEMA = "pagewise.advice-page-size/1"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.advice.served import NAME as SWAPD
-from pagewise.answers import Advice
 from pagewise.report.inputs import Inputs, recording_name, taken
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice
 
 COLUMNS = (
     Column("recording", "recording"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pagewise.report.inputs import Inputs, recording_name
 from pagewise.report.kinds import nouns
 from pagewise.report.model import Column, Panel, Table, TableCell
-from pagewise.types import Gap, Header
 from pagewise.units import format_count, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from pagewise.types import Gap, Header
 
 COLUMNS = (
     Column("recording", "recording"),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pagewise.report.inputs import Inputs, NamedReplay
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
-from pagewise.types import Decision, PolicyReplay, Victim
 from pagewise.units import format_counted, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Decision, PolicyReplay, Victim
 
 DECISION_COLUMNS = (
     Column("recording", "recording"),

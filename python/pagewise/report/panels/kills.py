@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pagewise.comparisons import StudyFigure, StudyResult
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, ChartKind, Column, Panel, Series, Table, View
 from pagewise.report.panels.papers import figure_in, measured, series
-from pagewise.types import Kill, Kills
 from pagewise.units import MIB, format_seconds, format_share
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyFigure, StudyResult
+    from pagewise.types import Kill, Kills
 
 STUDY = "kill-anatomy"
 MICROSECONDS = 1e-6

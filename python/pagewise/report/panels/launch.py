@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pagewise.comparisons import StudyFigure
+from typing import TYPE_CHECKING
+
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
 from pagewise.report.panels.papers import chart, data, figure_in, of_panel
 from pagewise.units import format_share
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyFigure
 
 OWN_TIME = "own time"
 AMPLE = "ample memory"

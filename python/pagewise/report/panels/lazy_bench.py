@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pagewise.comparisons import BenchLazy, BenchRow, Interval
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import BenchLazy, BenchRow, Interval
 
 MEMORY = {"peak_bytes": "peak", "freed_bytes": "after the work", "idle_bytes": "idle"}
 ROW_COLUMNS = (

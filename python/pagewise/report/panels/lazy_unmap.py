@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.allocations import BASELINE, OURS
-from pagewise.comparisons import StudyFigure
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Panel, View
 from pagewise.report.panels.papers import figure_in, measured, series
 from pagewise.units import MIB, format_share
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyFigure
 
 STUDY = "lazy-unmap"
 RESIDENT = f"{STUDY}-resident-"

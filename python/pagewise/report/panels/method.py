@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pagewise import _core
-from pagewise.fleet import Fleet
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Column, Panel, Table, TableCell
+
+if TYPE_CHECKING:
+    from pagewise.fleet import Fleet
 
 FACTS = (Column("what", "what"), Column("value", "value"))
 COUNTED = "Counts of accesses and misses are exact, over all recorded accesses."

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from pagewise.answers import MemoryTimes, PageSize
+from typing import TYPE_CHECKING
+
 from pagewise.report.inputs import Inputs, recording_name
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size, format_size_short
+
+if TYPE_CHECKING:
+    from pagewise.answers import MemoryTimes, PageSize
 
 COLUMNS = (
     Column("program", "program"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pagewise.comparisons import Scalar, StudyFigure, StudyResult, StudyTable
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, Unit, View
 from pagewise.study_rows import verdict_rows
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import Scalar, StudyFigure, StudyResult, StudyTable
 
 VERDICTS = (
     Column("check", "check"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pagewise.comparisons import StudyFigure
+from typing import TYPE_CHECKING
+
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
 from pagewise.report.panels.papers import chart, data, figure_in, of_panel
 from pagewise.units import format_seconds
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyFigure
 
 TIMES = "relaunch-launch"
 """The figure of launch times; the others have faults and bytes."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import kind_of, nouns
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import thin
-from pagewise.types import ProcessAnalysis, ProcessRow, Volume, VolumeSplit
 from pagewise.units import format_share
+
+if TYPE_CHECKING:
+    from pagewise.types import ProcessAnalysis, ProcessRow, Volume, VolumeSplit
 
 SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
 SAMPLES = (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import cumulative
-from pagewise.types import SwapTraffic
 from pagewise.units import format_share
+
+if TYPE_CHECKING:
+    from pagewise.types import SwapTraffic
 
 NANOSECONDS = 1e9
 COLUMNS = (

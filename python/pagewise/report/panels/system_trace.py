@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import (
@@ -17,8 +18,10 @@ from pagewise.report.model import (
     View,
 )
 from pagewise.report.system_findings import format_launches
-from pagewise.types import Judged, RegionHeat, TraceKill, TraceLaunch
 from pagewise.units import format_count, format_counted, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from pagewise.types import Judged, RegionHeat, TraceKill, TraceLaunch
 
 GROUP = "system-trace"
 PARTS = {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from pagewise.comparisons import StudyFigure
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Panel, Series, View
 from pagewise.report.panels.papers import chart_title, data, figure_in, identifier, of_panel, series
 from pagewise.units import MIB, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from pagewise.comparisons import StudyFigure
 
 MICROSECONDS = 1e-6
 LATENCY = "-wait"
