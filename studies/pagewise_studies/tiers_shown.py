@@ -13,6 +13,8 @@ from pagewise_studies.table import Row, Table
 from pagewise_studies.tiers import Live, TierRun
 
 QUANTILES = {"p50": "50 %", "p99": "99 %", "p999": "99.9 %"}
+FLASH = "flash"
+"""The policy without a fast tier; the size in its plan is a page that it never uses."""
 OCCUPIED = "Pages of the swap area by tier"
 
 
@@ -39,7 +41,7 @@ def _row(tier: TierRun) -> Row:
     return {
         "run": tier.run.name,
         "policy": tier.kind,
-        "fast tier, MiB": tier.fast_bytes / MIB,
+        "fast tier, MiB": tier.fast_bytes / MIB if tier.policy != FLASH else None,
         "emulates": emulated(tier.run),
         "fast reads": tier.counts.fast_reads,
         "fast writes": tier.counts.fast_writes,
