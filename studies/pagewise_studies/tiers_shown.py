@@ -23,7 +23,8 @@ def runs_table(live: Live) -> Table:
     return Table(
         "runs",
         "Runs on two tiers, live beside simulated",
-        "Reads, writes and I/O in pages. *Slow I/O*: reads and writes of the slow tier. *On its "
+        "Reads, writes and I/O in pages. *Emulates*: the device whose times swap and files have; "
+        "empty for the machine's own disk. *Slow I/O*: reads and writes of the slow tier. *On its "
         "requests*: by how much live slow I/O exceeds what the simulator gives for the requests of "
         "the same run. *Predicted*: by how much it exceeds what the simulator gives for the "
         "requests of a recorded run on a swap file, as a mean over these runs. *Moves*: whether "
