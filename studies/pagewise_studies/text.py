@@ -27,6 +27,10 @@ HOW_TO_READ = (
     "figure over the readings; *readings* counts those under which the claim holds. "
     "docs/studies/how-studies-count.md says what each study counts."
 )
+INTERVAL = re.compile(r" \(\S+ to .*\)$")
+"""The 95 % interval after a figure."""
+TARGET = " (target)"
+"""Ends the figure of a claim that no paper makes, but this project."""
 
 
 def sensitivity_rows(result: StudyResult) -> tuple[list[str], list[list[str]]]:
@@ -79,10 +83,10 @@ def markdown(result: StudyResult) -> str:
         "",
         "## Verdicts",
         "",
-        _summary(result["verdicts"]),
+        *_paragraph(_summary(result["verdicts"])),
         "",
         *_validity(result),
-        *_paragraph(HOW_TO_READ),
+        *_paragraph(_how_to_read(result["verdicts"])),
         "",
         *_table(*_claims(result["verdicts"])),
         "",
@@ -119,7 +123,14 @@ def _validity(result: StudyResult) -> list[str]:
             "These runs do not say whether they can carry a verdict, because the lab did not check "
             f"that yet: {names}."
         )
-    return [part for line in lines for part in (line, "")]
+    return [part for line in lines for part in (*_paragraph(line), "")]
+
+
+def _how_to_read(verdicts: Sequence[StudyVerdict]) -> str:
+    """The paragraph that explains the table of verdicts."""
+    if any(INTERVAL.search(str(verdict["ours"])) for verdict in verdicts):
+        return f"{HOW_TO_READ} In parentheses after a figure: its 95 % interval."
+    return HOW_TO_READ
 
 
 def _summary(verdicts: Sequence[StudyVerdict]) -> str:
@@ -141,17 +152,22 @@ def _summary(verdicts: Sequence[StudyVerdict]) -> str:
 
 def _claims(verdicts: Sequence[StudyVerdict]) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of the page's table of verdicts, without the reasons."""
-    names = ["check", "claim", "verdict", "ours", "paper", "readings"]
+    claimed = [str(verdict["paper"]) for verdict in verdicts]
+    are_targets = [figure.endswith(TARGET) for figure in claimed]
+    source = "paper or target" if any(are_targets) else "paper"
+    if any(are_targets) and all(are_targets):
+        source, claimed = "target", [figure.removesuffix(TARGET) for figure in claimed]
+    names = ["check", "claim", "verdict", "ours", source, "readings"]
     rows = [
         [
             label(verdict),
             str(verdict["statement"]),
             ruling(verdict),
             str(verdict["ours"]),
-            str(verdict["paper"]),
+            figure,
             support(verdict),
         ]
-        for verdict in verdicts
+        for verdict, figure in zip(verdicts, claimed, strict=True)
     ]
     if len({verdict["data"] for verdict in verdicts}) > 1:
         names.append("on")
@@ -201,6 +217,7 @@ def _reasons(verdicts: Sequence[StudyVerdict]) -> list[str]:
             counts = left_out.setdefault(reason.removesuffix("; "), {})
             counts.setdefault((name, count), []).append(str(verdict["data"]))
     several = Counter(name for labels in reasons.values() for name in labels)
+    shown: dict[str, str] = {}
     lines = []
     for why, labels in reasons.items():
         on = list(labels.values())
@@ -213,6 +230,10 @@ def _reasons(verdicts: Sequence[StudyVerdict]) -> list[str]:
                 for name, data in labels.items()
             )
         reason, _, seen = why.partition(SEEN)
+        first = shown.setdefault(seen, named)
+        if seen and first != named:
+            lines += _bullet(f"**{named}**: {reason}. Seen here: the same as for {first}.")
+            continue
         lines += _bullet(f"**{named}**: {reason}.{' Seen here:' if seen else ''}")
         lines += [f"  - {part}" for part in seen.split("; ") if part]
     return [*lines, *_left_out(left_out)]
