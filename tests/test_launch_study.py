@@ -110,9 +110,9 @@ def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Pat
     assert rows(result, "killers")[0] == {
         "app": "small",
         "need, MiB": 60,
-        "serial kills, reclaim never, s": 2.0,
-        "batch kills, reclaim never, s": 1.5,
-        "serial kills, reclaim late, s": 1.2,
+        "serial kills and no reclaim, s": 2.0,
+        "batch kills and no reclaim, s": 1.5,
+        "serial kills and late reclaim, s": 1.2,
     }
     kills = rows(result, "kills")
     assert [row["processes killed in all runs"] for row in kills] == [3, 3, 3]
@@ -122,7 +122,7 @@ def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Pat
         for figure in result["figures"]
         if figure["name"].startswith("launch-parts")
     }
-    bars = parts["minfree, serial kills, reclaim late (usual)"]
+    bars = parts["killd with serial kills and late reclaim (usual)"]
     assert bars["small", "own time"] == 0.5
     assert bars["small", "other reads of files"] == pytest.approx(0.2)
     assert bars["small", "unexplained"] == pytest.approx(0.1)

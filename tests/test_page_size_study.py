@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,10 @@ from pagewise_studies.page_size_vms import VMS, chosen
 from pagewise_studies.text import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from studies import with_links  # noqa: E402
+
 LONG = {"game": 21.5, "office": 27.4, "photo": 64.3, "pdf": 10.3, "multimedia": 56.8}
 """MiB of the footprints in docs/studies/page-size-2g.md."""
 MIB = 2**20
@@ -58,7 +63,7 @@ def test_the_page_equals_the_result_on_the_traces_that_ship(
     page = (ROOT / "docs" / "studies" / "page-size.md").read_text()
     # The last sections are fits, whose last digit depends on the version of SciPy.
     exact = "\n## Models against counts\n"
-    assert markdown(study).split(exact)[0] == page.split(exact)[0]
+    assert with_links(markdown(study)).split(exact)[0] == page.split(exact)[0]
     assert set(study["inputs"]) == {f"{name}.pwf" for name in page_size.PROGRAMS}
     assert (tmp_path / "page-size.json").is_file()
     # Each program has a single input, so no choice can carry over to another input.

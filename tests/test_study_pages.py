@@ -68,3 +68,10 @@ def test_a_failing_study_leaves_the_page_as_it_was(
 def test_an_unknown_page_is_refused_by_name() -> None:
     done = subprocess.run([*TOOL, "--page", "trash"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and "no page trash; --list shows them" in done.stderr
+
+
+def test_a_document_in_the_prose_of_a_page_is_a_link() -> None:
+    written = "docs/papers.md (docs/studies/matrix.md), `docs/papers.md` and [a](docs/a.md)"
+    assert studies.with_links(written) == (
+        "[papers.md](../papers.md) ([matrix.md](matrix.md)), `docs/papers.md` and [a](docs/a.md)"
+    )

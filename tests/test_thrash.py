@@ -66,7 +66,7 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
     # 10 of 19 accesses go to the top 10 %, so (1 - 0.526) x 6 is left, more than 1.6.
     assert (found["3", "1 GB"]["ours"], found["3", "1 GB"]["verdict"]) == ("2.84x", FAILS)
     assert (found["1", "1 GB"]["ours"], found["1", "1 GB"]["verdict"]) == ("52.6 %", FAILS)
-    assert "b (kill at 0.4) 10 MiB a visit" in found["3", "1 GB"]["why"]
+    assert "b (kill at 0.4): 10 MiB a visit" in found["3", "1 GB"]["why"]
     assert (
         "2.00 processes a visit killed by the kernel when memory ran out"
         in found["3", "1 GB"]["why"]

@@ -12,6 +12,7 @@ failed, and its page stays as it is.
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tomllib
@@ -26,6 +27,9 @@ RESULTS = ROOT / "build" / "study-pages"
 PAGEWISE = Path(sys.executable).parent / "pagewise"
 MADE_BY = "\nMade by `pagewise study "
 """Begins the list of the files that a page was made from."""
+
+DOCUMENT = re.compile(r"(?<![\w/`\[])(?<!\]\()docs/((?:[\w-]+/)*[\w-]+\.md)")
+"""The name of a document in the prose of a page."""
 
 
 class NoDataError(Exception):
@@ -61,9 +65,9 @@ class StudyPage:
         return words
 
     def text(self, written: str) -> str:
-        """What the study has written, with the note above the list of files."""
-        note = self.note.strip()
-        return written.replace(MADE_BY, f"\n{note}\n{MADE_BY}", 1) if note else written
+        """What the study has written, with links, and with the note above the list of files."""
+        note, linked = self.note.strip(), with_links(written)
+        return linked.replace(MADE_BY, f"\n{note}\n{MADE_BY}", 1) if note else linked
 
     def make(self) -> None:
         """Runs the study and replaces the page. Raises NoDataError, or CalledProcessError if the
@@ -73,6 +77,18 @@ class StudyPage:
         subprocess.run(list(map(str, command)), cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         (written,) = results.glob("*.md")
         self.path.write_text(self.text(written.read_text()))
+
+
+def with_links(written: str) -> str:
+    """The text with links in place of names such as ``docs/papers.md``. Studies write names, since
+    their results may lie in any folder."""
+
+    def link(name: re.Match[str]) -> str:
+        path = Path(name[1])
+        target = path.name if path.parent.name == PAGES.name else f"../{path}"
+        return f"[{path.name}]({target})"
+
+    return DOCUMENT.sub(link, written)
 
 
 def pages() -> list[StudyPage]:

@@ -486,11 +486,15 @@ def _taken_bytes(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else before - after
 
 
+_RECLAIM = {"late": "late reclaim", "first": "reclaim at once", "never": "no reclaim"}
+"""When killd takes a victim's memory, in words, by the value of ``minfree.reclaim``."""
+
+
 def _killer(plan: _Plan) -> str:
     minfree = plan.get("minfree", {})
     # What a plan does not say is as in killd.
     kills, reclaim = minfree.get("kills", "serial"), minfree.get("reclaim", "late")
-    return f"{kills} kills, reclaim {reclaim}"
+    return f"{kills} kills and {_RECLAIM.get(reclaim, f'reclaim {reclaim}')}"
 
 
 def _victims(path: Path) -> tuple[Kill, ...]:

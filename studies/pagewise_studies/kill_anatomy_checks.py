@@ -67,11 +67,11 @@ def verdict(name: str, measured: KillMeasurement, found: Estimates, decide: Deci
         for choices, figure, estimate in found
     ]
     open_ones = [
-        undecided(check, choices, estimate)
+        interval(check, choices, estimate)
         for choices, _, estimate, holds in decided
         if holds is None and estimate is not None
     ]
-    lacking = FEW if any(estimate is None for *_, estimate in found) else "; ".join(open_ones)
+    lacking = FEW if any(estimate is None for *_, estimate in found) else undecided(open_ones)
     readings = [Reading(choices, bool(holds), figure) for choices, figure, _, holds in decided]
     ruled = judge(check, measured.name, readings, lacking)
     (first, *more) = found or [((), 0.0, None)]
@@ -80,12 +80,19 @@ def verdict(name: str, measured: KillMeasurement, found: Estimates, decide: Deci
     return replace(ruled, ours=f"{ruled.ours} ({ends(check, first[2])})")
 
 
-def undecided(check: Check, choices: Choices, estimate: Estimate) -> str:
-    """Why a figure decides nothing."""
+def interval(check: Check, choices: Choices, estimate: Estimate) -> str:
+    """The interval of a figure, with the choices of its reading."""
     under = ", ".join(f"{name}: {value}" for name, value in choices)
+    return f"{ends(check, estimate)} ({under})"
+
+
+def undecided(intervals: Sequence[str]) -> str:
+    """Why the figures with these intervals decide nothing; empty if there are none."""
+    if not intervals:
+        return ""
     return (
-        f"({under}) the repeats' 95 % interval, {ends(check, estimate)}, contains the bound, so "
-        "more repeats are needed"
+        "needs more repeats, since the 95 % interval of the repeats contains the bound: "
+        + ", ".join(intervals)
     )
 
 

@@ -292,8 +292,9 @@ def _again_cell(plan: PlanRuns, launches: Sequence[Seen], app: str, is_cold: boo
 
 def _row_table(compared: Sequence[Row]) -> Iterator[str]:
     yield (
-        "| plan | model | real, s | simulated, s | difference | real refaults | simulated "
-        "| ratio | real swap-ins | simulated | real kills | simulated |"
+        "| plan | model | recorded launch, s | simulated launch, s | difference "
+        "| recorded refaults | simulated refaults | ratio | recorded swap-ins "
+        "| simulated swap-ins | recorded kills | simulated kills |"
     )
     yield "|---" * 12 + "|"
     for row in compared:

@@ -70,7 +70,8 @@ def real(inputs: Inputs) -> Table:
         "Real runs and their lives",
         "Launches are medians after the first round, I/O is per visit after the first round, and "
         "kills are of the whole run. Each life is fitted to the other runs. *Speed*: the duration "
-        "of the first round of a run without swap, relative to the other runs.",
+        "of the first round of a run without swap, relative to the other runs. *Swap-in* and *file "
+        "page*: the time to read one page, fitted to the other runs.",
         [
             {
                 "run": run.name,
@@ -164,7 +165,10 @@ def scarcity(inputs: Inputs) -> Table:
         "scarcity",
         "S2's apps in short memory",
         "Over all choices that S2 leaves open: the slowdowns are the least, median and most, the "
-        "other columns are means. First reads of files take as long in ample memory.",
+        "other columns are means, with *kills* and times of a launch. First reads of files take as "
+        "long in ample memory. *Killed*: `serial`, one victim after the other; `batch`, as many at "
+        "once as the killer's table requires; `reclaim-first`, one after the other, where the "
+        "killer frees a victim's memory while its threads exit.",
         rows,
         shares=("slowdown, least", "slowdown, median", "slowdown, most"),
     )
@@ -190,7 +194,8 @@ def hybrid(inputs: Inputs) -> Table:
         "hybrid",
         "Hybrid swap against flash swap and no swap, twenty apps in 1500 MiB",
         "Change of the mean launch after the first round: best, median and worst over all other "
-        "choices. Negative is faster.",
+        "choices. Negative is faster. *Times no swap*: the launch time relative to that without "
+        "swap.",
         rows,
         shares=("against flash swap, best", "median", "worst"),
     )

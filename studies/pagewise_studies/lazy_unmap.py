@@ -198,7 +198,7 @@ def table(recorded: Program) -> Table:
         f"The program: `{' '.join(recorded.info['command']) or recorded.name}`, {used} on "
         "blocks from 64 KiB. Faults and memory are of these blocks only. *Idle*: five seconds "
         "after the last step. *Killed at*: kills with this multiple of the peak memory without a "
-        f"pool. The model's costs: {COSTS.words()}.",
+        f"pool. The model's costs, for a page or a call: {COSTS.words()}.",
         rows,
         shares=("of no-pool's", "time saved (model)"),
     )

@@ -39,13 +39,14 @@ READINGS: tuple[Mapping[str, str], ...] = (
     {"queueing": "yes", "readahead": "kernel"},
 )
 NOTE = (
-    "The time that programs wait for swap with the devices' own latencies, and the fast tier at "
-    f"{FAST}: stall time and, with queueing=yes, the time in the queue. *Hybrid better* counts the "
-    "readings of S1's open choices under which ACC-S1-2 (shape) holds for this time; the changes "
-    "are of hybrid against hierarchical over these readings and over the sizes "
+    "How long programs wait for swap on each slow device, with a fast tier of "
+    f"{FAST}: the stall time and, with `queueing=yes`, the time in the queue. *Reading*: what is "
+    "added to S1's I/O time. *Queue*, *read ahead* and *used* are of flash only: shares of the "
+    "wait, of the pages read, and of those read ahead. *Hybrid better*: the number of S1's other "
+    "readings under which ACC-S1-2 (shape) holds for this time. *Best change* and *mean change*: "
+    "hybrid relative to hierarchical over these readings, and over the sizes "
     f"{', '.join(map(str, SIZES_MIB))} MiB at which hybrid's fast tier answers swap-ins, up to the "
-    "multi-access pages. *Queue*, *read ahead* and *used* are of flash only: shares of the wait, "
-    "of the pages read, and of those read ahead."
+    "size that holds all pages with more than one access."
 )
 LACKS = ("needs a trace with a clock", "needs a recording that shows")
 """What the errors of cells say that a recording cannot answer."""

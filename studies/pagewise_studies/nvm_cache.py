@@ -252,10 +252,11 @@ def by_size(inputs: Inputs) -> Table:
     return Table(
         "by-size",
         "Storage I/O that is left with an NVM cache",
-        "Share of the pages read by swap and files and written by swap without NVM, by the size of "
-        "the NVM in MiB: mean over the runs. *Least* and *most*: the smallest and largest share of "
-        "one run at 256 MiB. *Just requested*: a page counts as requested when it is admitted, in "
-        "both caches, which then differ only in when they admit it.",
+        "Storage I/O with an NVM cache, as a share of that without one, by the size of the NVM in "
+        "MiB: mean over the runs. I/O counts the pages that swap and files read and that swap "
+        "wrote. *Least* and *most*: the smallest and largest share of one run at 256 MiB. *Just "
+        "requested*: a page counts as requested when it is admitted, in both caches, which then "
+        "differ only in when they admit it.",
         list(_by_size(inputs)),
         shares=(*map(str, _shown(inputs)), "least", "most"),
     )

@@ -127,8 +127,12 @@ def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
     return Table(
         "readings",
         "The mean gain of the twelve machines under every reading",
-        "Mean and largest gain of the ten NVM machines, with sizes from 1 to 32 KiB. The paper has "
-        "38 % and 56 %, and no gain on a hard disk.",
+        "Mean and largest gain (*most*) of the ten NVM machines, and mean gain of the two with a "
+        "hard disk, with sizes from 1 to 32 KiB. The paper has 38 % and 56 %, and no gain on a "
+        "hard disk. *References*: time per reference past the filter (`memory`) or per reference "
+        "of the processor (`cpu`). *First touches*: each reads storage (`counted`), each clears a "
+        "page (`zero-fill`), or those that write clear a page and the others read storage "
+        "(`file-only`).",
         rows,
     )
 

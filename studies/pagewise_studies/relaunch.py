@@ -128,7 +128,7 @@ def study(
     return outcome.assemble(
         NAME,
         output,
-        title=TITLE,
+        title=f"{TITLE}, {_place(runs[0])}",
         figures=list(figures(launches, runs)),
         verdicts=in_order(CHECKS, verdicts(launches, without, prefetched, seed)),
         tables=[table(launches, seed), *pages(without, prefetched, output, progress)],
@@ -138,6 +138,13 @@ def study(
         seeds=[seed],
         seeded=BOOTSTRAP,
     )
+
+
+def _place(run: LaunchRun) -> str:
+    """The swap area and the storage of a run, for the title."""
+    area = "on a swap file" if run.mode == "swap-file" else f"in mode {run.mode}"
+    device = emulated(run)
+    return f"on storage as slow as {device}" if device else area
 
 
 def _counted(runs: Sequence[LaunchRun]) -> dict[str, list[Visit]]:

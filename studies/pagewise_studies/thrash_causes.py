@@ -20,10 +20,10 @@ def io_cause(phone: Phone) -> str:
 def _io(run: LaunchRun) -> str:
     visits = len(run.visits)
     refaults = sum(visit.file_refaults for visit in run.visits) / visits
-    parts = [f"{run.name} ({state(run)}) {run.io_bytes / visits / MIB:.0f} MiB a visit"]
+    parts = [f"{run.name} ({state(run)}): {run.io_bytes / visits / MIB:.0f} MiB a visit"]
     if run.io_bytes and run.swap_bytes:
         parts.append(f"{min(1.0, run.swap_bytes / run.io_bytes) * 100:.0f} % of it swap")
-    parts.append(f"{refaults:.0f} file pages read again a visit")
+    parts.append(f"{refaults:,.0f} file pages read again a visit")
     if run.kills:
         parts.append(f"{run.kills / visits:.1f} kills a visit")
     if run.oom_kills:
@@ -35,7 +35,7 @@ def _io(run: LaunchRun) -> str:
 def launch_cause(runs: Iterable[LaunchRun], first: int, last: int | None = None) -> str:
     """Median cold launch and median warm launch in some rounds of each run."""
     return "; ".join(
-        f"{run.name} ({state(run)}) {', '.join(parts)}"
+        f"{run.name} ({state(run)}): {', '.join(parts)}"
         for run in runs
         for parts in [_by_warmth(run, first, last)]
         if parts

@@ -129,12 +129,12 @@ def conditions(run: LaunchRun) -> Conditions:
 
 
 def state(run: LaunchRun) -> str:
-    """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode. How it kills
-    follows the mode minfree."""
+    """``swap on``, ``kill at 0.4`` (the killer's threshold) or how killd kills for swap off, or the
+    mode."""
     if run.threshold is not None:
         return f"kill at {run.threshold:g}"
     if run.killer:
-        return f"{run.mode}, {run.killer}"
+        return f"killd with {run.killer}"
     return "swap on" if _swaps_to_flash(run) else run.mode
 
 

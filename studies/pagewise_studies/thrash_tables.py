@@ -179,9 +179,9 @@ def volume(plans: Sequence[Repeats], phones: Phones) -> Table:
     return Table(
         "volume",
         "Storage I/O of each run",
-        "Reads and writes of the whole machine during visits, as means over repeats. *Wanted*: the "
-        "most memory that the same applications used in a run without a limit. *Refaults*: file "
-        "pages read again.",
+        "Reads and writes of the whole machine during visits, as means over repeats. *After the "
+        "first round*: MiB a visit. *Wanted*: the most memory, file pages included, that the same "
+        "applications used in a run without a limit. *Refaults*: file pages read again.",
         [_volume(plan, phones) for plan in plans],
     )
 
@@ -253,7 +253,8 @@ def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
         "skew",
         "Skew: share of accesses of the busiest pages",
         "*Swap*: pages that left memory and came back, by process and address. *Swap and files*: "
-        "also file pages that entered the page cache. *All storage*: 4 KiB blocks of every device.",
+        "also file pages that entered the page cache. *All storage*: 4 KiB blocks of every device. "
+        "*Pages for 80%*: the smallest share of pages that takes 80 % of the accesses.",
         [
             {
                 **head,

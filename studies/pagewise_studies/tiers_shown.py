@@ -13,6 +13,8 @@ from pagewise_studies.table import Row, Table
 from pagewise_studies.tiers import Live, TierRun
 
 QUANTILES = {"p50": "50 %", "p99": "99 %", "p999": "99.9 %"}
+FLASH = "flash"
+"""The policy without a fast tier; the size in its plan is a page that it never uses."""
 OCCUPIED = "Pages of the swap area by tier"
 
 
@@ -21,7 +23,8 @@ def runs_table(live: Live) -> Table:
     return Table(
         "runs",
         "Runs on two tiers, live beside simulated",
-        "Reads, writes and I/O in pages. *Slow I/O*: reads and writes of the slow tier. *On its "
+        "Reads, writes and I/O in pages. *Emulates*: the device whose times swap and files have; "
+        "empty for the machine's own disk. *Slow I/O*: reads and writes of the slow tier. *On its "
         "requests*: by how much live slow I/O exceeds what the simulator gives for the requests of "
         "the same run. *Predicted*: by how much it exceeds what the simulator gives for the "
         "requests of a recorded run on a swap file, as a mean over these runs. *Moves*: whether "
@@ -39,7 +42,7 @@ def _row(tier: TierRun) -> Row:
     return {
         "run": tier.run.name,
         "policy": tier.kind,
-        "fast tier, MiB": tier.fast_bytes / MIB,
+        "fast tier, MiB": tier.fast_bytes / MIB if tier.policy != FLASH else None,
         "emulates": emulated(tier.run),
         "fast reads": tier.counts.fast_reads,
         "fast writes": tier.counts.fast_writes,
