@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
+from importlib import import_module
 from typing import is_typeddict
+
+HOMES = ("pagewise.types", "pagewise.answers")
+"""The modules of types that a function's module may import for its annotations only."""
 
 
 def name_fields(function: Callable[..., object]) -> None:
@@ -13,8 +17,16 @@ def name_fields(function: Callable[..., object]) -> None:
     returned = re.findall(r"\w+", str(function.__annotations__.get("return")))
     parts = [function.__doc__ or ""]
     for name in returned:
-        layout = function.__globals__.get(name)
+        layout = layout_of(name, function)
         if is_typeddict(layout):
             fields = f"Fields of {name}: {', '.join(layout.__annotations__)}."
             parts.append(textwrap.indent(textwrap.fill(fields, 90), "    "))
     function.__doc__ = "\n\n".join(part.rstrip() for part in parts)
+
+
+def layout_of(name: str, function: Callable[..., object]) -> object:
+    """What the name means in the annotations of the function; None for a name of no type."""
+    if name in function.__globals__:
+        return function.__globals__[name]
+    homes = map(import_module, HOMES)
+    return next((getattr(home, name) for home in homes if hasattr(home, name)), None)
