@@ -18,11 +18,11 @@ def test_repeats_are_named_by_the_first_and_the_last() -> None:
 
 
 def test_readings_left_out_are_listed_once_by_reason() -> None:
-    few, one = "too few returns: needs more", "1 further reading left out: no hit"
+    few, single = "too few returns: needs more", "1 further reading left out: no hit"
     found = text._reasons(
         [
             verdict("A", "x", f"a filter. 2 further readings left out: {few}"),
-            verdict("B", "x", f"another. 2 further readings left out: {few}; {one}"),
+            verdict("B", "x", f"another. 2 further readings left out: {few}; {single}"),
             verdict("A", "y", f"a filter. 1,024 further readings left out: {few}"),
         ]
     )

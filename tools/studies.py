@@ -85,7 +85,7 @@ def with_links(written: str) -> str:
 
     def link(name: re.Match[str]) -> str:
         path = Path(name[1])
-        target = path.name if path.parent.name == PAGES.name else f"../{path}"
+        target = path.name if path.parent == Path("studies") else f"../{path}"
         return f"[{path.name}]({target})"
 
     return DOCUMENT.sub(link, written)
