@@ -1,6 +1,8 @@
 """A folder or a pattern of recordings: the spread of figures, outliers, and files left out."""
 
 import json
+import threading
+import time
 from pathlib import Path
 from statistics import median
 
@@ -9,6 +11,7 @@ import pytest
 from commands import ran
 
 import pagewise as pw
+from pagewise.engines.recordings import in_threads
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.fleet import Fleet, files_of, is_many, outlying, summary
 from pagewise.fleet_figures import Figures, best_policies, in_words, unit_of, written
@@ -135,6 +138,65 @@ def test_a_sample_says_how_far_it_may_be_off(
     status, _, diagnostics = ran("analyze", pattern, "--sample", "0.0001%", capsys=capsys)
     assert status == 3 and "90 files, such as" in diagnostics
     assert "has no page in the sample" in diagnostics
+    tiers = ["--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1"]
+    status, _, diagnostics = ran("simulate", pattern, *tiers, "--sample", "0.0001%", capsys=capsys)
+    assert status == 3 and "has no page in the sample" in diagnostics
+    status, output, _ = ran("simulate", pattern, *tiers, "--sample", "20%", capsys=capsys)
+    assert status == 0
+    assert "pages in the sample" in output and "error of the I/O time, +/-" in output
+
+
+def test_an_empty_sample_of_a_recording_is_refused(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiers = ["--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1"]
+    counted = ["--policy", "lru", "--frames", "10"]
+    for command in (["analyze"], ["misses", *counted], ["simulate", *tiers]):
+        name, *options = command
+        status, output, diagnostics = ran(
+            name, fleet / "device-0001.csv", *options, "--sample", "0.0001%", capsys=capsys
+        )
+        assert (status, output) == (3, ""), name
+        assert "device-0001.csv: has no page in the sample" in diagnostics
+        assert "--sample 32k" in diagnostics
+
+
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    (tmp_path / "fleet" / "below").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    for place in ("fleet/a.csv", "fleet/below/b.csv", "other/c.csv"):
+        (tmp_path / place).write_text("time,id\n1,1\n")
+    fleet = tmp_path / "fleet"
+    (fleet / "other").symlink_to(tmp_path / "other")
+    for name in ("self", "again"):
+        (fleet / name).symlink_to(fleet)
+        (fleet / "below" / name).symlink_to(tmp_path)
+    found = [str(Path(path).relative_to(fleet)) for path in files_of(str(fleet))]
+    assert sorted(Path(path).name for path in found) == ["a.csv", "b.csv", "c.csv"]
+
+
+def test_an_interrupt_stops_the_recordings_that_other_threads_read(fleet: Path) -> None:
+    path = str(fleet / "device-0001.csv")
+    begun, stopped = threading.Event(), threading.Event()
+
+    def figures_of(name: str) -> dict[str, float]:
+        if name == "first":
+            begun.wait(60)
+            raise KeyboardInterrupt
+        begun.set()
+        deadline = time.monotonic() + 60
+        try:
+            while time.monotonic() < deadline:
+                pw.info(path)
+        except KeyboardInterrupt:
+            stopped.set()
+            raise
+        return {}
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_threads(2, ["first", "second"], figures_of))
+    assert stopped.is_set()
+    assert pw.info(path)["schema"] == "pagewise.info/1"
 
 
 def test_files_that_cannot_be_read_are_left_out(

@@ -132,6 +132,41 @@ def test_an_error_names_the_address_and_not_the_copy(
     assert "/pagewise-" not in diagnostics and "memory:///fleet/note.bin" in diagnostics
 
 
+def test_a_hint_names_the_address_and_not_the_copy(capsys: pytest.CaptureFixture[str]) -> None:
+    files = fsspec.filesystem("memory")
+    files.pipe("/hints/bad.csv", b"time,id\nx,y\nz,w\n")
+    status, _, diagnostics = ran("info", "memory://hints/bad.csv", capsys=capsys)
+    files.rm("/hints", recursive=True)
+    assert status == 3 and "pagewise info memory:///hints/bad.csv --as" in diagnostics
+    assert "/pagewise-" not in diagnostics
+
+
+class DriverError(Exception):
+    """An error of a driver that is no OSError, such as that of botocore without credentials."""
+
+
+def test_an_error_of_a_driver_is_an_answer(
+    remote: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise DriverError("no credentials")
+
+    driver = type(fsspec.filesystem("memory"))
+    for method, place in (("find", remote), ("open", f"{remote}/device-01.csv")):
+        with monkeypatch.context() as patched:
+            patched.setattr(driver, method, refuse)
+            status, output, diagnostics = ran("analyze", place, capsys=capsys)
+        assert (status, output) == (3, "") and "no credentials" in diagnostics
+
+
+def test_an_address_with_a_slash_at_the_end_is_a_folder(
+    remote: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As over HTTP, where the page of a folder looks like a file.
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "isfile", lambda *_arguments: True)
+    assert files_of(f"{remote}/")[0] == "memory:///fleet/below/device-00.csv"
+
+
 def test_a_sweep_of_addresses_has_the_same_rows(local: Path, remote: str, tmp_path: Path) -> None:
     policy = [{"name": "lru", "sizes": [4, "50%"]}]
     outputs = []

@@ -102,6 +102,25 @@ def test_simulate_refuses_what_a_folder_or_a_recording_does_not_take(
     assert not (tmp_path / "page.html").exists()
 
 
+def test_an_empty_sample_is_no_recording_without_accesses(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flash = ("--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1")
+    status, output, diagnostics = ran(
+        "simulate", f"{fleet}/*.csv", *flash, "--sample", "0.001%", capsys=capsys
+    )
+    assert (status, output) == (3, "")
+    assert "has no page in the sample" in diagnostics and "no accesses" not in diagnostics
+
+
+def test_a_file_that_several_arguments_name_counts_once(
+    fleet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--policy", "lru", "--frames", "4", "--json")
+    status, output, _ = ran("misses", fleet, f"{fleet}/*.csv", *options, capsys=capsys)
+    assert (status, json.loads(output)["traces"]) == (0, 20)
+
+
 def test_a_report_of_simulations_is_written(
     fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,6 +232,16 @@ def test_a_sweep_takes_folders_and_patterns(fleet: Path, tmp_path: Path) -> None
         assert each["figures"][f"io_time_s.{label}"] == tiered["io_time_s"]
         assert each["figures"][f"slow_writes.{label}"] == tiered["slow"]["writes"]
     assert "miss_ratio.lru.percent=50" in found["figures"]
+
+
+def test_a_pattern_counts_from_the_folder_of_the_spec_whatever_its_name(tmp_path: Path) -> None:
+    folder = tmp_path / "[b]"
+    folder.mkdir()
+    (folder / "a.csv").write_text("time,id\n1,1\n")
+    spec = folder / "grid.toml"
+    spec.write_text('traces = ["*.csv"]\n[[policy]]\nname = "lru"\nsizes = [4]\n')
+    result = sweep(spec, tmp_path / "results.parquet")
+    assert [each["trace"] for each in result["fleet"]["recordings"]] == [str(folder / "a.csv")]
 
 
 def test_a_sweep_leaves_out_files_that_cannot_be_read(

@@ -136,10 +136,9 @@ def files_of(path: str) -> list[str]:
     else:
         place, start = local_path(path), path[: len(path) - len(local_path(path))]
         if os.path.isdir(place):
-            found = glob(os.path.join(_literal(place), "**"), recursive=True)
+            found = list(_below(place))
         else:
-            is_file = os.path.lexists(place)
-            found = glob(_literal(place) if is_file else place, recursive=True)
+            found = [place] if os.path.lexists(place) else glob(place, recursive=True)
         files = sorted(f"{start}{each}" for each in found if os.path.isfile(each))
     if not files:
         raise UnreadableInput(
@@ -148,9 +147,18 @@ def files_of(path: str) -> list[str]:
     return files
 
 
-def _literal(path: str) -> str:
-    """A pattern that only fits this path."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+def _below(folder: str) -> Iterator[str]:
+    """The files in a folder and below it. Links to folders are followed, but no folder is read
+    twice, so that a link to a folder above ends."""
+    seen: set[tuple[int, int]] = set()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        status = os.stat(place)
+        if (identity := (status.st_dev, status.st_ino)) in seen:
+            folders.clear()
+            continue
+        seen.add(identity)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (os.path.join(place, name) for name in files if not name.startswith("."))
 
 
 def answer(path: str, figures_of: FiguresOf) -> Answer:
@@ -167,7 +175,8 @@ def answer(path: str, figures_of: FiguresOf) -> Answer:
         if place == path:
             return error
         text = str(error).replace(place, path)
-        return type(error)(text, path=path, position=error.position, hint=error.hint)
+        hint = error.hint and error.hint.replace(place, path)
+        return type(error)(text, path=path, position=error.position, hint=hint)
 
 
 def in_turn(paths: Sequence[str], figures_of: FiguresOf) -> Iterator[Answer]:

@@ -38,6 +38,7 @@ WORDS = {
     "swap.never_returned.pages": "pages that never came back",
     "sample.pages": "pages in the sample",
     "sample.error": "error of miss ratios, +/-",
+    "sample.io_time_error": "error of the I/O time, +/-",
     "fast.reads": "pages read from the fast tier",
     "fast.writes": "pages written to the fast tier",
     "slow.reads": "pages read from the slow tier",
@@ -83,7 +84,12 @@ OFFLINE = ("opt",)
 """Policies that know the future."""
 SHARES = (
     *("write_share", "top_share.", "pages_for_80_percent", "single_access.", "reaccess_share"),
-    *("swap.never_returned.", "sample.error", *(f"{name}." for name in RATIOS)),
+    *(
+        "swap.never_returned.",
+        "sample.error",
+        "sample.io_time_error",
+        *(f"{name}." for name in RATIOS),
+    ),
 )
 """How the names of figures begin that are shares."""
 SAMPLE_ERROR_MAX = 0.05
@@ -196,7 +202,7 @@ def figures_of_analysis(result: Analysis) -> dict[str, float]:
         figures["swap.never_returned.pages"] = swap["never_returned"]["pages"]
     if sample := result.get("sample"):
         widths = (width for _, width in sample["error"]["miss_ratio_curve"])
-        figures |= of_sample(result["trace"], sample["pages"], widths)
+        figures |= of_sample(sample["pages"], widths)
     return figures
 
 
@@ -213,7 +219,7 @@ def figures_of_misses(result: Misses, *, is_hits: bool = False) -> dict[str, flo
             figures[f"{name}.{policy}.{frames}"] = 1 - missed if is_hits else missed
     if sample := result.get("sample"):
         widths = (width for each in sample["error"].values() for width in each.values())
-        figures |= of_sample(result["trace"], sample["pages"], widths)
+        figures |= of_sample(sample["pages"], widths)
     return figures
 
 
@@ -244,16 +250,16 @@ def figures_of_simulation(
         figures["slow_writes_share"] = slow["writes"] / written_alone
     if life_days is not None:
         figures["slow.life_days"] = life_days
+    if sample := result.get("sample"):
+        figures["sample.pages"] = sample["pages"]
+        if result["io_time_s"]:
+            error_s = sample["error"]["io_time_s"]
+            figures["sample.io_time_error"] = error_s / result["io_time_s"]
     return figures
 
 
-def of_sample(trace: str, pages: int, widths: Iterator[float]) -> dict[str, float]:
-    """The size of a sample, and half of the widest confidence interval of its miss ratios.
-
-    Raises UnreadableInput for an empty sample, which estimates nothing.
-    """
-    if not pages:
-        raise UnreadableInput("has no page in the sample", path=trace)
+def of_sample(pages: int, widths: Iterator[float]) -> dict[str, float]:
+    """The size of a sample, and half of the widest confidence interval of its miss ratios."""
     return {"sample.pages": pages, "sample.error": max(widths, default=0.0)}
 
 

@@ -26,6 +26,7 @@ from pagewise.samples import (
     SampleSize,
     parse_memory_limit,
     parse_sample,
+    refuse_empty,
     refuse_larger_pages_of,
     refuse_second_reading,
 )
@@ -116,6 +117,7 @@ def analyze(
         progress=progress,
         **size,
     )
+    refuse_empty(source, result.get("sample") if result["accesses"] else None)
     result["trace"] = source.path  # which need not be UTF-8
     return result
 
@@ -225,6 +227,7 @@ def _misses(
         progress=progress,
         **size,
     )
+    refuse_empty(source, result.get("sample") if result["requests"] else None)
     result["trace"] = source.path
     return result
 
@@ -275,6 +278,7 @@ def simulate(
         refuse_what_is_read_once(source)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
     result = _core.simulate(*source.arguments(), request, progress=progress, **size)
+    refuse_empty(source, result.get("sample"))
     result["trace"] = source.path
     return result
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
-from pagewise.errors import UsageError
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import Trace
 from pagewise.units import format_count, format_share, parse_size
 
 if TYPE_CHECKING:
     from pagewise.types import AnalysisSample, MissSample, SimulateSample
+
+Sampled: TypeAlias = "AnalysisSample | MissSample | SimulateSample"
 
 COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6}
 COUNT = re.compile(r"\s*([0-9]{1,12})\s*([kKmM]?)\s*")
@@ -58,6 +60,16 @@ def refuse_second_reading(source: Trace, size: SampleSize) -> None:
         )
 
 
+def refuse_empty(source: Trace, sample: Sampled | None) -> None:
+    """Raises UnreadableInput for a sample without pages, which estimates nothing."""
+    if sample is not None and not sample["pages"]:
+        raise UnreadableInput(
+            f"{source.path}: has no page in the sample",
+            path=source.path,
+            hint="take a larger share, or a number of pages as in --sample 32k",
+        )
+
+
 def refuse_larger_pages_of(size: SampleSize) -> None:
     """Raises UsageError if a sample is asked for, which splits larger pages."""
     if size:
@@ -96,7 +108,7 @@ def parse_memory_limit(source: Trace, text: int | str | None, sample: SampleSize
     return limit
 
 
-def sample_in_words(sample: AnalysisSample | MissSample | SimulateSample) -> str:
+def sample_in_words(sample: Sampled) -> str:
     """The size of a sample: ``1.0 % of the pages (3,771 with 8,153 accesses)``."""
     counts = f"{format_count(sample['pages'])} with {format_count(sample['accesses'])} accesses"
     return f"{format_share(sample['rate'])} of the pages ({counts})"

@@ -60,14 +60,15 @@ def addresses_of(pattern: str) -> list[str]:
     """
     files, path = filesystem(pattern)
     try:
-        if files.isfile(path):
+        # An HTTP server answers for a folder as it does for a file.
+        if not pattern.endswith("/") and files.isfile(path):
             return [str(files.unstrip_protocol(path))]
         listed = files.glob if has_magic(path) else files.find
         found = {name: each["type"] for name, each in listed(path, detail=True).items()}
     except FileNotFoundError:
         return []
-    except (OSError, RuntimeError, ValueError) as error:
-        raise UnreadableInput(f"{pattern}: {error}", path=pattern) from error
+    except Exception as error:
+        raise refused(pattern, error) from error
     folder = path if not has_magic(path) else fixed_part(path)
     may_be_hidden = has_magic(path) and "/." in path
     return sorted(
@@ -75,6 +76,12 @@ def addresses_of(pattern: str) -> list[str]:
         for name, kind in found.items()
         if kind == "file" and (may_be_hidden or "/." not in f"/{name.removeprefix(folder)}")
     )
+
+
+def refused(address: str, error: Exception) -> UnreadableInput:
+    """The error about an address that cannot be read. Drivers raise exceptions of their own."""
+    why = str(error).strip() or type(error).__name__
+    return UnreadableInput(f"{address}: {why}", path=address)
 
 
 def fixed_part(pattern: str) -> str:
@@ -105,11 +112,11 @@ def fetch(address: str, destination: Path) -> None:
                         hint="set TMPDIR to a folder with more room",
                     )
                 copy.write(block)
-    except (OSError, RuntimeError, UnreadableInput) as error:
+    except Exception as error:
         aside.unlink(missing_ok=True)
         if isinstance(error, UnreadableInput):
             raise
-        raise UnreadableInput(f"{address}: {error}", path=address) from error
+        raise refused(address, error) from error
     aside.replace(destination)
 
 
@@ -195,7 +202,7 @@ def readable(address: str) -> Iterator[Path]:
         yield Path(local_path(address))
         return
     with scratch() as folder:
-        copy = folder / address.rsplit("/", 1)[-1]
+        copy = folder / address.rstrip("/").rsplit("/", 1)[-1]
         fetch(address, copy)
         yield copy
 

@@ -38,6 +38,8 @@ mod _core {
     #[pymodule_export]
     use super::lifecycle::lifecycle;
     #[pymodule_export]
+    use super::progress::stop_running;
+    #[pymodule_export]
     use super::recordings::{
         classes, column, csv_columns, events, formats, import_trace, info, kinds, number_trace,
         roles, slice_trace,

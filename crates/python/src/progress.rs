@@ -1,8 +1,10 @@
 //! Reports progress from Rust to a Python callback, and Ctrl-C from Python to Rust.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use types::{Cancelled, Progress};
 
@@ -20,6 +22,16 @@ pub struct Callback {
 struct State {
     called: Instant,
     raised: Option<PyErr>,
+}
+
+/// Whether all running work is to end: Python delivers Ctrl-C to its main thread only.
+static IS_STOPPING: AtomicBool = AtomicBool::new(false);
+
+/// Ends the work of all threads at their next report if `stop`, as Ctrl-C would; without `stop`, work that
+/// begins later runs.
+#[pyfunction]
+pub fn stop_running(stop: bool) {
+    IS_STOPPING.store(stop, Ordering::Relaxed);
 }
 
 impl Callback {
@@ -47,6 +59,9 @@ impl Progress for Callback {
         state.called = Instant::now();
         let answer = Python::attach(|py| {
             py.check_signals()?;
+            if IS_STOPPING.load(Ordering::Relaxed) {
+                return Err(PyKeyboardInterrupt::new_err(()));
+            }
             match &self.callback {
                 Some(callback) => callback.call1(py, (done, total)).map(|_| ()),
                 None => Ok(()),

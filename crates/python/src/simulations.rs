@@ -108,6 +108,7 @@ pub fn simulate(
         let simulated = |wanted: Wanted| {
             let request = wanted.request()?;
             if let Some(size) = sample {
+                swap::refuse_unscalable(&request)?;
                 let mut source = recording.sampled(size, progress)?;
                 let outcome = swap::simulate_sampled(&mut source, &request, progress)?;
                 return Ok::<_, sim::Error>((outcome, source.header().losses.clone()));

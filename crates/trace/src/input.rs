@@ -2,7 +2,7 @@
 //! bytes tell whether it is plain, gzip, zlib, zstd or a zip archive. The sha256 is that of the file on disk.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ const READ_BYTES: usize = 128 * 1024;
 /// The first bytes of zlib's streams with a window of 32 KiB (RFC 1950), by level: fastest, default, best. Those of the
 /// second level are text, `x^`.
 const ZLIB_HEADS: [[u8; 2]; 3] = [[0x78, 0x01], [0x78, 0x9c], [0x78, 0xda]];
+
+/// Bytes after them that must decompress. A binary trace may begin with the same two bytes, as a number.
+const ZLIB_BYTES: u64 = 512;
 
 /// Origin of the bytes, so that they can be read again.
 #[derive(Clone)]
@@ -93,7 +96,11 @@ impl Input {
             return Err(Error::new(ErrorKind::Corrupt, path, "is empty").at(Position::Byte(0)));
         }
         let is_gzip = head.starts_with(&[0x1f, 0x8b]);
-        let is_zlib = ZLIB_HEADS.iter().any(|known| head.starts_with(known));
+        let has_zlib_head = ZLIB_HEADS.iter().any(|known| head.starts_with(known));
+        if has_zlib_head {
+            raw.by_ref().take(ZLIB_BYTES).read_to_end(&mut head).map_err(failed)?;
+        }
+        let is_zlib = has_zlib_head && begins_zlib(&head);
         let is_zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
         let is_zip = head.starts_with(zip::MAGIC);
         let whole = std::io::Cursor::new(head).chain(raw);
@@ -102,7 +109,7 @@ impl Input {
             Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
         } else if is_zlib {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
-            Box::new(flate2::bufread::ZlibDecoder::new(buffered))
+            Box::new(Zlib(flate2::bufread::ZlibDecoder::new(buffered)))
         } else if is_zstd {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
             Box::new(zstd::Decoder::with_buffer(buffered).map_err(failed)?)
@@ -357,6 +364,26 @@ impl Input {
     }
 }
 
+/// Whether a zlib stream can begin with these bytes.
+fn begins_zlib(head: &[u8]) -> bool {
+    let mut text = [0; 4096];
+    let mut stream = flate2::Decompress::new(true);
+    stream.decompress(head, &mut text, flate2::FlushDecompress::None).is_ok()
+}
+
+/// Decompresses a zlib stream. Bytes after its end are an error, as after the last member of gzip.
+struct Zlib<R>(flate2::bufread::ZlibDecoder<R>);
+
+impl<R: BufRead> Read for Zlib<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        if count == 0 && !buffer.is_empty() && !self.0.get_mut().fill_buf()?.is_empty() {
+            return Err(std::io::Error::new(IoKind::InvalidData, "bytes follow its end"));
+        }
+        Ok(count)
+    }
+}
+
 /// The members of a zip archive, which is read by position, since the list of members is at its end. `whole` is the
 /// archive as a stream; without a file it is first copied to a temporary one, which becomes the origin.
 fn unzip(
@@ -433,11 +460,24 @@ mod tests {
             encoder.write_all(&text).unwrap();
             let packed = encoder.finish().unwrap();
             let cut = packed[..packed.len() / 2].to_vec();
+            let followed = [&packed[..], &[0; 9][..]].concat();
             assert_eq!(read_all(Input::from_bytes("a", packed).unwrap()).unwrap(), text);
-            let error = Input::from_bytes("a", cut).and_then(read_all).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            for damaged in [cut, followed] {
+                let error = Input::from_bytes("a", damaged).and_then(read_all).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corrupt);
+            }
         }
         assert_eq!(read_all(Input::from_bytes("a", *b"x^2\n").unwrap()).unwrap(), b"x^2\n");
+    }
+
+    #[test]
+    fn a_binary_trace_that_begins_like_zlib_is_read_as_it_is() {
+        // The time of the first request in the format oracle, in seconds.
+        for seconds in [376_u32, 40_056, 55_928] {
+            let mut bytes = vec![0; 24 * 50];
+            bytes[..4].copy_from_slice(&seconds.to_le_bytes());
+            assert_eq!(read_all(Input::from_bytes("a", bytes.clone()).unwrap()).unwrap(), bytes);
+        }
     }
 
     #[test]

@@ -338,7 +338,8 @@ mod tests {
             start in any::<i64>(),
             steps in prop::collection::vec(
                 prop_oneof![
-                    20 => -2_000_000..20_000_000_i64,
+                    // So rare are the others that most chunks have none.
+                    2000 => -2_000_000..20_000_000_i64,
                     2 => -70 * SECOND..70 * SECOND,
                     1 => any::<i64>(),
                 ],

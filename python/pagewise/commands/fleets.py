@@ -114,7 +114,7 @@ def show_fleet(
     With a report also writes the page. If no file can be read, prints nothing and raises
     UnreadableInput with the reasons, or UsageError if each file rules out the request.
     """
-    files = [file for path in paths for file in files_of(path)]
+    files = list(dict.fromkeys(file for path in paths for file in files_of(path)))
     refuse_page(options, files)
     with (
         to_stderr(options.engine != "local"),

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from pagewise.engines import Report
-from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
+from pagewise.engines.recordings import AHEAD
+from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError, UsageError
 from pagewise.fleet import Answer, FiguresOf, answer
 from pagewise.grids import cells, memory
 from pagewise.grids.cells import Task
@@ -26,14 +27,13 @@ from pagewise.grids.simulations import MILLICELLS
 from pagewise.grids.traces import materialize, prepared
 from pagewise.recording import Progress
 from pagewise.scratch import clear, scratch, shared, temporary
+from pagewise.storage import is_remote, local_path
 from pagewise.units import MIB
 
 RETRIES = 5
 """How often a task runs again after its worker died. A cell that kills its worker every time is
 then reported as failed."""
 POLL_S = 0.2
-AHEAD = 2
-"""How many recordings per worker are begun before the answer of the first is taken."""
 WORKER_BYTES = 200 * MIB
 """Memory of a worker besides its cells: the interpreter, Ray, and the buffered rows of a trace."""
 
@@ -58,6 +58,11 @@ def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
         import ray
     except ImportError as error:
         raise Missing("Ray is not installed", hint=OF_CLUSTERS) from error
+    if address and jobs is not None:
+        raise UsageError(
+            f"the cluster at {address} decides how many tasks run at once",
+            hint="leave out one of --address and --jobs",
+        )
     with ExitStack() as stack:
         if not ray.is_initialized():
             stack.callback(clear, temporary())  # removes what workers on this machine kept
@@ -130,7 +135,9 @@ class RayEngine:
         waiting: deque[Any] = deque()
         try:
             for path in paths:
-                waiting.append(remote.remote(path, figures_of, this_build()))
+                # Workers have a working directory of their own.
+                place = path if is_remote(path) else os.path.abspath(local_path(path))
+                waiting.append(remote.remote(place, figures_of, this_build()))
                 if len(waiting) >= AHEAD * self.workers:
                     yield self._answer(waiting.popleft())
             while waiting:

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
+from pagewise import _core
 from pagewise.engines import refuse_unknown
 from pagewise.fleet import Answer, FiguresOf, Runner, answer, in_turn
 
@@ -36,7 +37,10 @@ def runner_named(name: str, *, address: str | None, jobs: int | None) -> Iterato
 
 
 def in_threads(jobs: int, paths: Sequence[str], figures_of: FiguresOf) -> Iterator[Answer]:
-    """The answer for each path, from ``jobs`` threads: the core releases Python's lock."""
+    """The answer for each path, from ``jobs`` threads: the core releases Python's lock.
+
+    Ctrl-C reaches only the main thread, which then stops the others.
+    """
     pool = ThreadPoolExecutor(jobs, thread_name_prefix="recording")
     waiting: deque[Future[Answer]] = deque()
     try:
@@ -46,5 +50,9 @@ def in_threads(jobs: int, paths: Sequence[str], figures_of: FiguresOf) -> Iterat
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BaseException:
+        _core.stop_running(True)
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        _core.stop_running(False)

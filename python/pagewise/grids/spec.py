@@ -31,9 +31,10 @@ folder of the spec; a folder or a pattern of traces stands for all files in it. 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from glob import has_magic
+from glob import escape, has_magic
 from pathlib import Path
 from typing import TypeVar
 
@@ -176,7 +177,8 @@ def _traces(address: str, folder: Path, place: str) -> list[TraceSource]:
     """The trace at an address, or those in a folder or of a pattern, whose names begin below the
     folder that all share."""
     if not is_remote(address) and not address.startswith("file://"):
-        address = str(folder / address)
+        is_pattern = has_magic(address) and not os.path.lexists(folder / address)
+        address = str(Path(escape(str(folder)) if is_pattern else folder) / address)
     if not is_fleet(address):
         return [TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)]
     files = files_of(address)

@@ -52,8 +52,9 @@ pub struct RingArguments {
         requires = "length"
     )]
     keep_on: Vec<RingTrigger>,
-    /// How long a file continues after the last trigger, at most the time of --ring; it ends at the latest --ring
-    /// after its first trigger. The default is 30s, or the time of --ring if that is shorter.
+    /// How long a file continues after the last trigger, at most the time of --ring. Further triggers prolong a file,
+    /// but never beyond the time of --ring after its first trigger. The default is 30s, or the time of --ring if that
+    /// is shorter.
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "length")]
     after: Option<Duration>,
     /// The most files to keep. After each further file, the oldest file of this run is removed.
@@ -88,7 +89,7 @@ impl RingArguments {
         if after > length {
             let (after, length) = (format_duration(after), format_duration(length));
             return Err(Exit::Usage(format!(
-                "--after {after}: a file ends at the latest {length} after its trigger, the time of --ring; \
+                "--after {after}: a file continues for at most {length} after its trigger, the time of --ring; \
                  give a shorter --after or a longer --ring"
             )));
         }
@@ -303,7 +304,7 @@ mod tests {
         for (words, expected) in [
             ("--ring 0s", "from 1s to 240h"),
             ("--ring 241h", "from 1s to 240h"),
-            ("--ring 20s --after 1min", "--after 1m: a file ends at the latest 20s after"),
+            ("--ring 20s --after 1min", "--after 1m: a file continues for at most 20s"),
             ("--after 1s", "--ring <TIME>"),
             ("--ring 1min --ring-bytes 15MiB", "from 16MiB to 16GiB"),
             ("--ring 1min --ring-bytes 17GiB", "from 16MiB to 16GiB"),

@@ -24,7 +24,7 @@ pub use outcome::{Outcome, ProcessCounts, Ranges, ReadaheadPages, TierCounts, Ti
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
 pub use sample_error::{SimulateError, SimulateSample, TierError};
-pub use sampled::simulate_sampled;
+pub use sampled::{refuse_unscalable, simulate_sampled};
 pub use slices::Marks;
 pub use tally::{Counts, ZeroPages};
 

@@ -33,7 +33,8 @@ pub fn simulate_sampled(
 ) -> Result<Outcome, Error> {
     refuse_other_traces(request, source.header())?;
     let rate = source.threshold().rate();
-    refuse_unscalable(request, rate)?;
+    refuse_unscalable(request)?;
+    refuse_few_frames(request, rate)?;
     source.note_times();
     let whole = RequestCells::start(&at_rate(request, rate))?;
     let of_group = SimulateRequest { replays_range: false, ..at_rate(request, group_rate(rate)) };
@@ -69,8 +70,11 @@ pub fn simulate_sampled(
     Ok(Outcome { sample: Some(SimulateSample { sample, error }), ..outcome })
 }
 
-/// Refuses what a sample of the pages cannot show.
-fn refuse_unscalable(request: &SimulateRequest, rate: f64) -> Result<(), Error> {
+/// Refuses what a sample of the pages cannot show, whatever its size.
+///
+/// # Errors
+/// `Usage` with the reason.
+pub fn refuse_unscalable(request: &SimulateRequest) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::usage(why));
     if request.readahead != Readahead::Off {
         return refuse(format!(
@@ -107,12 +111,16 @@ fn refuse_unscalable(request: &SimulateRequest, rate: f64) -> Result<(), Error> 
                 .to_owned(),
         );
     }
+    Ok(())
+}
+
+fn refuse_few_frames(request: &SimulateRequest, rate: f64) -> Result<(), Error> {
     let (frames, sampled) = (capacity(request), frames_at(request, rate));
     if frames > 0 && sampled < FRAMES_MIN && rate < 1.0 {
-        return refuse(format!(
+        return Err(Error::usage(format!(
             "the fast tier has room for {frames} pages, and in the sample for {sampled}, which is too few for an \
              estimate: {FRAMES_MIN} are needed; take a larger sample, or replay all pages"
-        ));
+        )));
     }
     Ok(())
 }
