@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,19 +49,37 @@ def tracing(events: Sequence[str], buffer_kib: int) -> Iterator[Path]:
     buffer of this size on each CPU; it is removed at the end."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    if not (TRACING / "instances").is_dir():
+    with tracefs() as root:
+        folder = root / f"instances/pagewise-test-{os.getpid()}"
+        folder.mkdir()
+        try:
+            (folder / "trace_clock").write_text("boot")
+            (folder / "buffer_size_kb").write_text(str(buffer_kib))
+            for event in events:
+                (folder / "events" / event / "enable").write_text("1")
+            yield folder
+        finally:
+            (folder / "tracing_on").write_text("0")
+            folder.rmdir()
+
+
+@contextmanager
+def tracefs() -> Iterator[Path]:
+    """The folder of tracefs; one of ours if it is not mounted at its usual place."""
+    if (TRACING / "instances").is_dir():
+        yield TRACING
+        return
+    if "\ttracefs\n" not in Path("/proc/filesystems").read_text():
         pytest.skip("the kernel has no tracefs")
-    folder = TRACING / f"instances/pagewise-test-{os.getpid()}"
-    folder.mkdir()
-    try:
-        (folder / "trace_clock").write_text("boot")
-        (folder / "buffer_size_kb").write_text(str(buffer_kib))
-        for event in events:
-            (folder / "events" / event / "enable").write_text("1")
-        yield folder
-    finally:
-        (folder / "tracing_on").write_text("0")
-        folder.rmdir()
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tracefs", "pagewise-test", folder]
+        done = subprocess.run(mount, capture_output=True, text=True, timeout=60)
+        if done.returncode:
+            pytest.skip(f"tracefs cannot be mounted: {done.stderr.strip()}")
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", folder], check=True, timeout=60)
 
 
 def losses(folder: Path) -> list[str]:

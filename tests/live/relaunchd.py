@@ -248,6 +248,11 @@ class Relaunchd:
             for line in lines
         ]
 
+    def event(self, event: str, number: int) -> dict[str, str]:
+        """The log line with this number, from 0, of an event. It may come after the answer."""
+        self.until(lambda: len(self.events(event)) > number)
+        return self.events(event)[number]
+
     def until(self, is_done: Callable[[], object]) -> None:
         late = time.monotonic() + HANGS_AFTER_S
         while not is_done():

@@ -88,7 +88,7 @@ def test_the_second_visit_finds_what_the_first_used(notes: Application, tmp_path
         # What it read from swap, and what it allocated.
         first = notes.anonymous()[1] - before
         assert len(first) >= 3000
-        missed = int(daemon.events("frozen")[1]["missed_pages"])
+        missed = int(daemon.event("frozen", 1)["missed_pages"])
         assert 3000 <= missed <= len(first)
         notes.page_out()
 
@@ -105,7 +105,7 @@ def test_the_second_visit_finds_what_the_first_used(notes: Application, tmp_path
         second = out & notes.anonymous()[1]
         # At most one of a hundred prefetched pages was read by a fault.
         assert faults <= len(first) // 100, (faults, len(first))
-        visit = daemon.events("frozen")[2]
+        visit = daemon.event("frozen", 2)
         assert int(visit["used_pages"]) == len(second & first)
         assert int(visit["missed_pages"]) == len(second - first) >= 1000
         row = counted(daemon, "notes")
@@ -145,7 +145,7 @@ def test_version_2_needs_no_requests(memory: Group, tmp_path: Path) -> None:
     try:
         total = notes.visit(0, 6000)
         with Relaunchd(tmp_path, {"notes": notes.freezer}, ONLY_PREFETCH) as daemon:
-            assert daemon.events("found")[0]["frozen"] == "false"
+            assert daemon.event("found", 0)["frozen"] == "false"
             for round_ in range(1, 4):
                 notes.set_frozen(True)
                 learned(daemon, round_)
@@ -154,7 +154,7 @@ def test_version_2_needs_no_requests(memory: Group, tmp_path: Path) -> None:
                 notes.set_frozen(False)
                 daemon.until(lambda round_=round_: len(daemon.events("thawed")) == round_)
                 assert notes.visit(0, 6000) == total
-            thaw = daemon.events("thawed")[2]
+            thaw = daemon.event("thawed", 2)
             assert thaw["by"] == "kernel" and int(thaw["prefetched_pages"]) >= 6000
             # Requests work as well.
             daemon.do("freeze", "notes")
@@ -181,11 +181,11 @@ def test_what_is_not_predicted_leaves_memory_and_keeps_its_content(
         notes.visit(0, 6000)
         daemon.do("freeze", "notes")
         learned(daemon, 2)
-        assert int(daemon.events("frozen")[1]["page_out_pages"]) >= PAGES // 2
+        assert int(daemon.event("frozen", 1)["page_out_pages"]) >= PAGES // 2
         daemon.until(lambda: notes.swapped() >= PAGES - 6000)
         own = range(notes.address, notes.address + 6000)
         assert len(notes.anonymous()[1] & set(own)) >= 5900
-        assert int(daemon.events("frozen")[1]["cold_pages"]) >= 6000
+        assert int(daemon.event("frozen", 1)["cold_pages"]) >= 6000
         row = counted(daemon, "notes")
         assert int(str(row["paged_out_pages"])) >= PAGES // 2
         daemon.do("thaw", "notes")
@@ -207,7 +207,7 @@ def test_nothing_stays_frozen_whatever_ends_relaunchd(notes: Application, tmp_pa
     assert notes.is_frozen()
     with Relaunchd(tmp_path, {"notes": notes.freezer}) as daemon:
         assert not notes.is_frozen()
-        assert "an earlier relaunchd was killed" in daemon.events("released")[0]["line"]
+        assert "an earlier relaunchd was killed" in daemon.event("released", 0)["line"]
     # What another program froze stays as it was.
     notes.set_frozen(True)
     with Relaunchd(tmp_path, {"notes": notes.freezer}) as daemon:
@@ -226,7 +226,7 @@ def test_exec_makes_another_application_of_it(notes: Application, tmp_path: Path
         notes.address = notes.started()
         daemon.do("freeze", "notes")
         learned(daemon, 3)
-        visit = daemon.events("frozen")[2]
+        visit = daemon.event("frozen", 2)
         assert (visit["used_pages"], visit["missed_pages"]) == ("0", "0")
         notes.page_out()
         answer = daemon.do("thaw", "notes")
@@ -243,7 +243,7 @@ def test_an_application_that_exits_is_forgotten(notes: Application, tmp_path: Pa
         notes.process.wait(timeout=HANGS_AFTER_S)
         daemon.do("freeze", "notes")
         learned(daemon, 3)
-        assert daemon.events("frozen")[2]["processes"] == "0"
+        assert daemon.event("frozen", 2)["processes"] == "0"
         assert daemon.do("thaw", "notes")["predicted_pages"] == 0
         # Its group goes, too, and comes back with another program.
         Group.remove(notes.freezer)
@@ -301,7 +301,7 @@ def test_a_reload_keeps_what_was_learned(notes: Application, tmp_path: Path) -> 
         daemon.settings.write_text(text + "\nmore = 1\n")
         daemon.process.send_signal(signal.SIGHUP)
         daemon.until(lambda: daemon.events("reload-refused"))
-        assert "relaunchd.toml:" in daemon.events("reload-refused")[0]["line"]
+        assert "relaunchd.toml:" in daemon.event("reload-refused", 0)["line"]
         # Memory that must stay free, more than there is: nothing is prefetched.
         daemon.settings.write_text("keep_free = '900GiB'\n" + text)
         daemon.process.send_signal(signal.SIGHUP)
@@ -385,12 +385,12 @@ def test_pages_are_read_in_the_order_in_which_a_visit_used_them(
 ) -> None:
     settings = ONLY_PREFETCH + "order = 'use'\n"
     with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
-        start = daemon.events("start")[0]
+        start = daemon.event("start", 0)
         if start["order"] != "use":
             pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
         blocks = shuffled(notes)
         used_in_order(notes, daemon, blocks)
-        frozen = daemon.events("frozen")[1]
+        frozen = daemon.event("frozen", 1)
         assert int(frozen["ordered_pages"]) >= 0.99 * PAGES and "lost_faults" not in frozen
         reads = Reads(daemon, tmp_path)
         answer = daemon.do("thaw", "notes")
@@ -410,7 +410,7 @@ def test_pages_are_read_in_the_order_in_which_a_visit_used_them(
             assert place >= latest - STRIDE - LENIENT, order
             latest = max(latest, place)
         assert order != [places[block] for block in sorted(places)]
-        assert int(daemon.events("thawed")[1]["ranges"]) == len(ranges) <= 3 * len(blocks)
+        assert int(daemon.event("thawed", 1)["ranges"]) == len(ranges) <= 3 * len(blocks)
         row = counted(daemon, "notes")
         assert row["prefetched_ranges"] == len(ranges)
 
@@ -420,7 +420,7 @@ def test_with_little_memory_the_pages_used_first_are_read(
 ) -> None:
     settings = ONLY_PREFETCH + "order = 'use'\nprefetch_max = '32MiB'\n"
     with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
-        if daemon.events("start")[0]["order"] != "use":
+        if daemon.event("start", 0)["order"] != "use":
             pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
         blocks = shuffled(notes)
         used_in_order(notes, daemon, blocks)
@@ -440,19 +440,19 @@ def test_without_the_order_of_use_pages_are_read_by_address(
     settings = ONLY_PREFETCH + ("order = 'use'\n" if why == "refused" else "")
     through = without_events() if why == "refused" else ()
     with Relaunchd(tmp_path, {"notes": notes.freezer}, settings, through) as daemon:
-        assert daemon.events("start")[0]["order"] == "address"
+        assert daemon.event("start", 0)["order"] == "address"
         report = json.loads(asked(daemon.statistics))
         assert report["order"] == "address" and "order_source" not in report
         assert ("order_refused" in report) == (why == "refused")
         refused = [line for line in daemon.lines if "the order of use: pages are read" in line]
         assert len(refused) == (1 if why == "refused" else 0), daemon.lines
         used_in_order(notes, daemon, shuffled(notes))
-        assert daemon.events("frozen")[1]["ordered_pages"] == "0"
+        assert daemon.event("frozen", 1)["ordered_pages"] == "0"
         reads = Reads(daemon, tmp_path)
         assert int(str(daemon.do("thaw", "notes")["prefetched_pages"])) >= PAGES
         ranges = reads.ended()
         assert ranges == sorted(ranges, key=lambda read: read.start)
-        assert len(ranges) == int(daemon.events("thawed")[1]["ranges"])
+        assert len(ranges) == int(daemon.event("thawed", 1)["ranges"])
 
 
 def without_events() -> tuple[str, ...]:
@@ -525,7 +525,7 @@ def test_wrong_settings_and_requests_have_a_line(tmp_path: Path) -> None:
 
 def test_a_group_that_does_not_exist_is_awaited(tmp_path: Path) -> None:
     with Relaunchd(tmp_path, {"notes": Path("/no/such/group")}) as daemon:
-        assert daemon.events("missing")[0]["app"] == "notes" and not daemon.events("gone")
+        assert daemon.event("missing", 0)["app"] == "notes" and not daemon.events("gone")
         refused = daemon.asked("freeze", "notes")
         assert refused.returncode == 3
         assert "/no/such/group: it does not exist: start the application" in refused.stderr
