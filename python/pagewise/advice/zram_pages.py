@@ -71,7 +71,10 @@ def read_pages(path: str | None) -> Pages:
         if os.path.getsize(path) > FILE_BYTES_MAX:
             raise UnreadableInput(f"{path}: larger than 256 MiB, so not sampled pages", path=path)
         text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        why = f"{path}: is no text, so not what `pagewise-agent pages` writes"
+        raise UnreadableInput(why, path=path, hint=HOW) from error
+    except OSError as error:
         raise UnreadableInput(f"{path}: cannot be read: {error}", path=path, hint=HOW) from error
     return parsed(text, path)
 

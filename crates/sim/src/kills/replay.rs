@@ -11,6 +11,10 @@ use super::killer::{ReplayedKiller, SeenMoment};
 use super::outcome::{Decision, Freeze, Judgement, Point, RecordedKill, Replay, ReplayOutcome};
 use super::{Identity, Settings};
 
+/// A process that is killed twice within this time, in seconds, is killed once: in between its number cannot be used
+/// again.
+const SAME_KILL_S: f64 = 1.0;
+
 /// Points of memory kept at most; once full, at least half as many.
 const POINTS_KEPT: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -207,7 +211,7 @@ impl Replayer {
                 is_of_kernel,
                 has_moment: self.has_moment(time_ns, process),
             })
-            .collect();
+            .fold(Vec::new(), merged);
         for kill in recorded.iter().filter(|kill| kill.is_of_kernel) {
             self.finder.kernel_kill(kill.time_s);
         }
@@ -228,6 +232,20 @@ impl Replayer {
             policies,
         }
     }
+}
+
+/// The kills with the next one. A second SIGKILL for the same process is no other kill: the kernel's OOM killer
+/// shows its victim, and then sends it the signal.
+fn merged(mut kills: Vec<RecordedKill>, kill: RecordedKill) -> Vec<RecordedKill> {
+    let before = kills.iter_mut().rev().find(|before| before.process == kill.process);
+    match before {
+        Some(before) if kill.time_s - before.time_s < SAME_KILL_S => {
+            before.is_of_kernel |= kill.is_of_kernel;
+            before.has_moment |= kill.has_moment;
+        }
+        _ => kills.push(kill),
+    }
+    kills
 }
 
 /// A number for the memory cgroup of a process. If groups were not recorded, each process is

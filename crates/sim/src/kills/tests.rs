@@ -130,10 +130,14 @@ fn decisions_are_compared_with_freezes_and_kills() {
     assert_eq!((run.decisions.len(), run.false_alarms, run.missed_freezes), (1, 0, 0));
     assert_eq!(run.decisions[0].judgement, Judgement::Needed);
 
-    // A kill by the kernel is a freeze that no policy foresaw.
+    // A kill by the kernel is a freeze that no policy foresaw, and is one kill though the signal follows.
     found.truncate(50);
-    found.push(Found::Kill { time_ns: 9_000_000_000, process: 11, sender: 11, is_of_kernel: true });
+    let kill =
+        |time_ns, is_of_kernel| Found::Kill { time_ns, process: 11, sender: 11, is_of_kernel };
+    found.extend([kill(9_000_000_000, true), kill(9_000_035_000, false)]);
     let outcome = replay("minfree", LEVELS, found);
+    assert_eq!(outcome.recorded.len(), 1);
+    assert!(outcome.recorded[0].is_of_kernel);
     assert_eq!(outcome.recorded[0].name.as_deref(), Some("p11"));
     assert_eq!(outcome.recorded[0].time_s, 4.0);
     assert!(outcome.freezes[0].is_kernel_kill);
