@@ -1,6 +1,7 @@
 """A folder or a pattern of recordings: the spread of figures, outliers, and files left out."""
 
 import json
+import os
 import threading
 import time
 from pathlib import Path
@@ -173,6 +174,29 @@ def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
         (fleet / "below" / name).symlink_to(tmp_path)
     found = [str(Path(path).relative_to(fleet)) for path in files_of(str(fleet))]
     assert sorted(Path(path).name for path in found) == ["a.csv", "b.csv", "c.csv"]
+
+
+def test_a_pattern_finds_a_file_once_through_a_link_to_a_folder_above(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,id\n1,1\n")
+    (tmp_path / "self").symlink_to(tmp_path)
+    assert files_of(f"{tmp_path}/**/*.csv") == [str(tmp_path / "a.csv")]
+
+
+def test_a_folder_that_may_not_be_read_is_no_silent_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = tmp_path / "refused"
+    refused.mkdir()
+    (tmp_path / "a.csv").write_text("time,id\n1,1\n")
+    listed = os.scandir
+
+    def scandir(place: str) -> object:
+        if str(place) == str(refused):
+            raise PermissionError(13, "Permission denied", str(place))
+        return listed(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)  # root may read every folder
+    assert files_of(str(tmp_path)) == [str(tmp_path / "a.csv"), str(refused)]
 
 
 def test_an_interrupt_stops_the_recordings_that_other_threads_read(fleet: Path) -> None:

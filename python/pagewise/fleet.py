@@ -136,10 +136,11 @@ def files_of(path: str) -> list[str]:
     else:
         place, start = local_path(path), path[: len(path) - len(local_path(path))]
         if os.path.isdir(place):
-            found = list(_below(place))
+            files = list(_below(place))
         else:
-            found = [place] if os.path.lexists(place) else glob(place, recursive=True)
-        files = sorted(f"{start}{each}" for each in found if os.path.isfile(each))
+            found = [place] if os.path.lexists(place) else _once(glob(place, recursive=True))
+            files = [each for each in found if os.path.isfile(each)]
+        files = sorted(f"{start}{each}" for each in files)
     if not files:
         raise UnreadableInput(
             f"{path}: no file found", path=path, hint="give a folder of recordings or a pattern"
@@ -148,17 +149,31 @@ def files_of(path: str) -> list[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """The files in a folder and below it. Links to folders are followed, but no folder is read
-    twice, so that a link to a folder above ends."""
+    """The files in a folder and below it, and folders that may not be read: those are reported as
+    files that cannot be read are. Links to folders are followed, but no folder is read twice, so
+    that a link to a folder above ends."""
     seen: set[tuple[int, int]] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
+    refused: list[OSError] = []
+    for place, folders, files in os.walk(folder, followlinks=True, onerror=refused.append):
         status = os.stat(place)
         if (identity := (status.st_dev, status.st_ino)) in seen:
             folders.clear()
             continue
         seen.add(identity)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (os.path.join(place, name) for name in files if not name.startswith("."))
+        found = (os.path.join(place, name) for name in files if not name.startswith("."))
+        yield from filter(os.path.isfile, found)
+    yield from (error.filename for error in refused)
+
+
+def _once(paths: Iterable[str]) -> list[str]:
+    """The paths without those that reach the same file through a link to a folder, as ``**`` does
+    again and again where a link leads to a folder above; of these, the shortest."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sorted(paths, key=len):
+        folder, name = os.path.split(path)
+        found.setdefault((os.path.realpath(folder), name), path)
+    return list(found.values())
 
 
 def answer(path: str, figures_of: FiguresOf) -> Answer:
