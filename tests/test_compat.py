@@ -112,6 +112,7 @@ def test_an_earlier_kill_trace_is_read(version: Path) -> None:
     assert json.loads(run.stdout)["kills"]
 
 
+@pytest.mark.slow
 @of_each_version
 def test_every_earlier_option_function_and_field_is_still_there(version: Path) -> None:
     old, new = json.loads((version / "interface.json").read_text()), compat.interface()

@@ -44,6 +44,7 @@ def test_a_long_steady_recording_is_enough(steady: Path) -> None:
     assert advice["settings"]
 
 
+@pytest.mark.slow
 def test_seconds_of_the_same_load_are_too_short(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_fleet_is_a_folder_or_a_pattern(fleet: Path, tmp_path: Path) -> None:
     assert files_of(str(folder)) == [str(folder / "c.csv")]
 
 
+@pytest.mark.slow
 def test_a_thousand_recordings_have_a_spread(
     fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_figures_have_words_and_units() -> None:
     assert written("miss_ratio.lru.8", 0.25) == "25.0 %" and written("lost", 1000.4) == "1,000"
 
 
+@pytest.mark.slow
 def test_a_sample_says_how_far_it_may_be_off(
     fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,6 +144,7 @@ def test_few_recordings_have_a_row_each(fleet: Path, capsys: pytest.CaptureFixtu
     assert "recording\t" not in output
 
 
+@pytest.mark.slow
 def test_system_traces_have_a_spread(phones: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = {}
     for command in ("launches", "kills", "pressure"):

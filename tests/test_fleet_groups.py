@@ -55,7 +55,9 @@ def without_groups(kind: str, count: int, random: Generator) -> np.ndarray:
     return random.poisson(2, size=(count, 2)).astype(float)
 
 
-@pytest.mark.parametrize("count", [40, 100, 700])
+@pytest.mark.parametrize(
+    "count", [40, *(pytest.param(count, marks=pytest.mark.slow) for count in (100, 700))]
+)
 @pytest.mark.parametrize(
     "kind", ["normal", "uniform", "exponential", "lognormal", "correlated", "small counts"]
 )
@@ -72,7 +74,9 @@ def test_recordings_without_groups_have_none(kind: str, count: int) -> None:
     assert len(wrong) <= 1, wrong
 
 
-@pytest.mark.parametrize("count", [60, 300, 3 * SAMPLE_MAX])
+@pytest.mark.parametrize(
+    "count", [60, *(pytest.param(count, marks=pytest.mark.slow) for count in (300, 3 * SAMPLE_MAX))]
+)
 def test_two_kinds_of_devices_are_two_groups(count: int) -> None:
     random = np.random.default_rng(count)
     large = count // 3 * 2
@@ -95,6 +99,7 @@ def test_two_kinds_of_devices_are_two_groups(count: int) -> None:
     assert ((inside[typical] >= low) & (inside[typical] <= high)).all()
 
 
+@pytest.mark.slow
 def test_groups_may_be_apart_in_one_figure_of_many() -> None:
     random = np.random.default_rng(10)
     columns = np.concatenate([devices(random, 160), np.exp(random.normal(size=(160, 2)))], axis=1)
@@ -174,6 +179,7 @@ def test_figures_that_differ_most_come_first() -> None:
     assert telling(medians) == ["write_share", "accesses", "pages", "lost"]
 
 
+@pytest.mark.slow
 def test_groups_are_printed_and_in_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_block_request_is_one_access_to_each_larger_page(tmp_path: Path) -> No
     assert (analysis["accesses"], analysis["pages"], analysis["writes"]) == (6, 5, 2)
 
 
+@pytest.mark.slow
 def test_the_commands_show_both_sizes(capsys: pytest.CaptureFixture[str]) -> None:
     size = ["--page-size", "16KiB"]
     devices = ["--fast", "zram-lz4", "--slow", "ufs-3.1"]

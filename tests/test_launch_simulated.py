@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.usefixtures("small_phones")
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_study_runs_and_judges_every_check(tmp_path: Path) -> None:
     result = launch_simulated.simulated(ROOT / "examples", tmp_path, seeds=1, progress=None)
     assert result["command"] == "pagewise study launch --simulated --seeds 1"

@@ -139,13 +139,12 @@ def status(program: Path, folder: Path, environment: dict[str, str]) -> tuple[in
     return done.returncode, (done.stdout + done.stderr)[-1000:]
 
 
-# mallocfork3 waits most of a minute.
+LONG = ("mallocfork3", "malloc-tcache-leak")
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.long) if name == "mallocfork3" else name
-        for name in TESTS
-    ],
+    [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in TESTS],
 )
 def test_a_test_of_glibc_passes(sources: Sources, tmp_path: Path, name: str) -> None:
     program = tmp_path / name

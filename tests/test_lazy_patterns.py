@@ -104,7 +104,12 @@ def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
 
 @pytest.mark.parametrize(
     ("how", "size", "most"),
-    [("malloc", 64, 16), ("malloc", 2000, 16), ("calloc", 64, 19), ("realloc", 64, 30)],
+    [
+        ("malloc", 64, 16),
+        ("malloc", 2000, 16),
+        ("calloc", 64, 19),
+        pytest.param("realloc", 64, 30, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.slow
 def test_small_blocks_take_few_more_instructions(
@@ -128,7 +133,10 @@ def test_small_blocks_take_few_more_instructions(
         )
 
 
-@pytest.mark.parametrize(("kib", "most"), [(64, (880, 880, 880)), (256, (900, 1130, 900))])
+@pytest.mark.parametrize(
+    ("kib", "most"),
+    [(64, (880, 880, 880)), pytest.param(256, (900, 1130, 900), marks=pytest.mark.slow)],
+)
 def test_a_free_of_a_pooled_block_takes_few_instructions(
     kib: int, most: tuple[int, ...], tmp_path: Path
 ) -> None:

@@ -140,7 +140,13 @@ def named_lines(count: int, length: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("count", "length"), [(1_000_000, 10), (1_000_000, 64), (150_000, 255), (25_000, 4096)]
+    ("count", "length"),
+    [
+        (1_000_000, 10),
+        pytest.param(1_000_000, 64, marks=pytest.mark.long),
+        (150_000, 255),
+        (25_000, 4096),
+    ],
 )
 @pytest.mark.slow
 def test_import_and_info_of_very_many_process_names(

@@ -186,7 +186,10 @@ def test_no_life_of_the_study_has_a_needless_kill(corpus: Mapping[Key | str, Lif
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy",
+    [pytest.param(name, marks=pytest.mark.long if name == "lmkd" else ()) for name in POLICIES],
+)
 def test_no_policy_kills_needlessly_in_any_order(
     corpus: Mapping[Key | str, Life], policy: str
 ) -> None:

@@ -89,6 +89,7 @@ options = { entry_bit = [0, 1] }
 """
 
 
+@pytest.mark.long
 def test_same_bytes_as_local_though_a_worker_dies(cluster, tmp_path: Path):
     spec = tomllib.loads(SPEC)
     local = tmp_path / "local.parquet"

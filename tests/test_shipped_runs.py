@@ -54,7 +54,7 @@ def test_the_page_of_nvm_cache_was_made_from_the_runs_that_ship() -> None:
         assert f"- `{label}`, sha256 `{file_digest(path)}`" in page, label
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_page_has_the_evictions_of_the_runs_that_ship() -> None:
     found = [evictions_of(folder / "recording.pgr")[ALL] for folder in FOLDERS]
     row = re.search(

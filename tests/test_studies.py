@@ -121,7 +121,14 @@ def test_without_the_package_the_command_says_how_to_install_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", SIMULATED, ids=lambda study: study.name)
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(study, marks=pytest.mark.long if study.name == "multiswap" else ())
+        for study in SIMULATED
+    ],
+    ids=lambda study: study.name,
+)
 def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_path: Path, study):
     recordings = recordings_of(study, tmp_path / "runs")
     result = study.run(recordings, tmp_path, seeds=2, progress=None)
@@ -144,7 +151,7 @@ def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_pat
     assert again == result
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_acceptance_check_of_s0_and_s1_has_a_verdict(small, tmp_path: Path):
     names = set()
     for study in SIMULATED:

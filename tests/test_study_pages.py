@@ -37,7 +37,13 @@ def test_a_page_has_its_note_and_says_how_its_data_are_made(name: str) -> None:
         assert f"## Run it again\n{studies.MADE_BY}" in text
 
 
-@pytest.mark.parametrize("name", ["predict", "lazy-unmap", "kill-anatomy"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "predict",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("lazy-unmap", "kill-anatomy")),
+    ],
+)
 def test_a_page_whose_data_ship_is_what_its_study_writes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ def near(seconds: float | None, nanoseconds: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed > 2 else ()) for seed in range(12)]
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed > 0 else ()) for seed in range(12)]
 )
 def test_launches_equal_the_naive_computation(tmp_path: Path, seed: int) -> None:
     data = phone(seed).bytes()
@@ -182,6 +182,7 @@ def test_pressure_has_the_intervals_of_the_trace(tmp_path: Path) -> None:
     assert starts == sorted(starts)
 
 
+@pytest.mark.slow
 def test_parts_that_a_trace_lacks_are_null(tmp_path: Path) -> None:
     data = phone(2, has_reasons=False, has_wakes=False).bytes()
     found = pagewise.launches(written(tmp_path / "trace", data))
@@ -199,6 +200,7 @@ def test_parts_that_a_trace_lacks_are_null(tmp_path: Path) -> None:
     assert "sched_waking" in lacks
 
 
+@pytest.mark.slow
 def test_waits_for_io_are_whole_beside_the_time_of_swap_ins(tmp_path: Path) -> None:
     """A swap-in from zram is no wait for I/O, and mm_event_record does not say where pages were."""
     made = phone(2)
@@ -216,6 +218,7 @@ def test_waits_for_io_are_whole_beside_the_time_of_swap_ins(tmp_path: Path) -> N
         assert sum(part or 0 for part in parts.values()) == pytest.approx(launch["duration_s"])
 
 
+@pytest.mark.slow
 def test_launches_of_earlier_versions_are_cold_if_the_process_is_new(tmp_path: Path) -> None:
     made = phone(4)
     made.events = [
@@ -241,6 +244,7 @@ def old(fields: dict) -> dict:
     return {"buf": f"{letter}|{pid}|launching: {package}|{cookie}\n"}
 
 
+@pytest.mark.slow
 def test_two_traces_are_compared_by_app(tmp_path: Path) -> None:
     def repeated(seed: int, slow: float) -> bytes:
         made = phone_traces.Phone(seed, seconds=40, slow=slow)
@@ -366,6 +370,7 @@ def test_bad_lines_are_shown_and_counted(tmp_path: Path) -> None:
     assert found["kills"] == whole["kills"]
 
 
+@pytest.mark.slow
 def test_a_trace_that_is_joined_with_itself_is_noted(tmp_path: Path) -> None:
     once = phone(3).bytes()
     assert pagewise.launches(written(tmp_path / "once", once))["repeated_packets"] == 0
@@ -407,6 +412,7 @@ def test_a_real_trace_that_is_cut_within_a_launch_says_so() -> None:
     assert "mm_filemap_add_to_page_cache" in " ".join(found["lacks"])
 
 
+@pytest.mark.slow
 def test_summaries_fit_one_screen(tmp_path: Path) -> None:
     path = written(tmp_path / "trace", phone(7).bytes())
     for command in ("launches", "kills", "pressure"):
@@ -417,6 +423,7 @@ def test_summaries_fit_one_screen(tmp_path: Path) -> None:
         assert json.loads(printed) == getattr(pagewise, command)(str(path))
 
 
+@pytest.mark.slow
 def test_the_trace_of_the_tutorial_is_what_its_script_writes() -> None:
     assert gzip.decompress(EXAMPLE.read_bytes()) == phone(7).bytes()
 
@@ -451,6 +458,7 @@ def test_a_report_on_a_pipe_is_refused(tmp_path: Path) -> None:
         assert "a pipe" in ended.stderr
 
 
+@pytest.mark.slow
 def test_names_add_no_lines_to_sentences(tmp_path: Path) -> None:
     data = phone(7).bytes()
     name, forged = b"com.example.mail", b"com.x\n0 kills in"

@@ -166,6 +166,7 @@ def differs(found: float, expected: float, floor: float, more: float = 0) -> boo
     return not -allowed <= found - expected <= allowed + more
 
 
+@pytest.mark.long
 def test_launches_of_the_lab_are_the_same_in_a_trace(tmp_path: Path) -> None:
     if not is_free():
         pytest.skip("another launch is running on this machine")

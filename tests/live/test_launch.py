@@ -480,6 +480,7 @@ def test_an_application_killed_by_the_oom_killer_is_counted_and_started_again(
     assert "not ready in time" not in finished.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("machine")
 def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) -> None:
     applications = {"silent": line(SILENT), "first": line(HOLD, mib=1)}
@@ -495,6 +496,7 @@ def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) ->
     assert table["launch_s"].is_null().to_list() == [True, False, True, False]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("machine")
 def test_a_server_answers_over_http(tmp_path: Path) -> None:
     server = {

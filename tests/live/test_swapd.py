@@ -40,7 +40,7 @@ POLICIES = (
     *("flash", "priority", "hierarchical", "hybrid-clock", "hybrid", "nvm-cache"),
     "adaptive",
 )
-ALWAYS = ("hierarchical", "adaptive")
+ALWAYS = ("adaptive",)
 """Policies that `make test` tries; `make test-all` tries all of them."""
 # Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if
 # all is right.

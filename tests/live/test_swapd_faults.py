@@ -350,6 +350,7 @@ ASKED = WORK.replace(
 )
 
 
+@pytest.mark.long
 @alone
 def test_swapd_serves_on_while_memory_has_no_room_for_the_pages(group: Group, folder: Path) -> None:
     """Memory is short only in a file that swapd reads: the machine has enough."""
