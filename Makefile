@@ -30,6 +30,10 @@ PLUGIN := python/pagewise/capture/qemu_capture.so
 demo:
 	@MAKE=$(MAKE) tools/demo.sh
 
+# Each command that the tests start would compile its modules again if the environment forbade Python to keep them.
+export PYTHONDONTWRITEBYTECODE :=
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
+
 # Each test that cannot run here writes a line to this file; tools/skipped.sh counts them.
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
 test test-all check: export PAGEWISE_SKIPPED := $(SKIPPED)
