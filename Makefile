@@ -38,7 +38,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/build/pycache
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
 test test-all check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
-# Tests marked long take over ten seconds each on two quiet processors; most repeat what others try, with more settings.
+# Tests marked long take about ten seconds each, or more; most repeat what others try, with more settings.
 test: MARKED := -m "not long"
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)

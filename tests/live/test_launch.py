@@ -254,6 +254,7 @@ def test_a_run_notices_what_other_programs_read(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @tiered
 @pytest.mark.usefixtures("machine")
 def test_applications_swap_to_two_tiers_and_the_desk_decides_the_moves_again(
@@ -389,7 +390,12 @@ def scarce(tmp_path: Path, order: list[str], **entries: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kills", "reclaim"), [("serial", "never"), ("serial", "first"), ("batch", "late")]
+    ("kills", "reclaim"),
+    [
+        ("serial", "first"),
+        pytest.param("serial", "never", marks=pytest.mark.long),
+        pytest.param("batch", "late", marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.usefixtures("machine")
 def test_killd_spares_the_applications_used_last(tmp_path: Path, kills: str, reclaim: str) -> None:

@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 KILLS = 2
 STORM_S = 3
+SHORT = ("record", "record --backend tracefs")
+"""Modes that `make test` tries; `make test-all` tries all of them."""
 
 
 @pytest.fixture
@@ -37,7 +39,13 @@ def alone() -> None:
         pytest.skip("another swap area is in use: the kernel's counters would count its pages")
 
 
-@pytest.mark.parametrize("mode", [*MODES, "record --allocations"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        pytest.param(mode, marks=() if mode in SHORT else pytest.mark.long)
+        for mode in (*MODES, "record --allocations")
+    ],
+)
 def test_a_killed_recorder_leaves_a_readable_file(alone: None, mode: str, tmp_path: Path) -> None:
     if "tracefs" in mode and TEXT_REFUSAL is not None:
         pytest.skip(TEXT_REFUSAL)

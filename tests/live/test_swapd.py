@@ -239,7 +239,8 @@ def loop_device(folder: Path, mebibytes: int) -> Iterator[str]:
 
 
 @alone
-@pytest.mark.parametrize("place", [pytest.param("file", marks=pytest.mark.long), "device"])
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["file", "device"])
 def test_a_fast_tier_on_a_disk_holds_pages_that_it_encrypts(
     group: Group, folder: Path, place: str
 ) -> None:
