@@ -39,8 +39,8 @@ READERS_OWN = {
 """Recordings that only the reader has."""
 ELSEWHERE = {"capture", "remote", "verify"}
 """Commands that need an emulator or a board, or change the machine; their own tests run them."""
-LONG = ("README", "a-thousand-traces", "recording-to-settings")
-"""Tutorials whose commands take over 20 s."""
+LONG = ("README", "a-thousand-traces", "compare-policies", "recording-to-settings", "run-it")
+"""Pages whose commands take about ten seconds or more."""
 EXPECTED = ("cannot keep up", "the advice takes at most", "the kernel's zram does not have zstd")
 """Warnings about what ships: the phone's flash is slower than the recorded disk, the demo's phone
 is small, and the sampled kernel has no zstd."""

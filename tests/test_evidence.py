@@ -102,7 +102,7 @@ def test_halves_that_choose_different_sizes_are_unstable(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("example", "verdict"),
     [
-        ("phone-1g-long/phone-1g-long.pgr", "enough"),
+        pytest.param("phone-1g-long/phone-1g-long.pgr", "enough", marks=pytest.mark.long),
         ("kill-1g/kill-1g.blocks.csv.zst", "not swap"),
         ("phone-1g/phone-1g.pgr", "too short"),
         ("multiswap-3/multiswap-3.pgr", "unstable"),

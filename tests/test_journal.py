@@ -134,7 +134,7 @@ journal.open_journal(sys.argv[1])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_kill_while_the_journal_is_made_does_not_stop_the_next_run(tmp_path: Path):
     path = tmp_path / "results.parquet"
     for count in itertools.count():

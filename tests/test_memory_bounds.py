@@ -144,7 +144,7 @@ def named_lines(count: int, length: int) -> Iterator[bytes]:
     [
         (1_000_000, 10),
         pytest.param(1_000_000, 64, marks=pytest.mark.long),
-        (150_000, 255),
+        pytest.param(150_000, 255, marks=pytest.mark.long),
         (25_000, 4096),
     ],
 )

@@ -90,7 +90,7 @@ def test_the_walked_policy_compiles(tree: Path) -> None:
     compile_with_tests(tree, "policy")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_walked_format_compiles(tree: Path) -> None:
     page = "writing-a-format.md"
     formats = tree / "crates/trace/src/formats"
@@ -179,7 +179,7 @@ def test_the_row_and_the_tables_that_the_page_of_devices_names_exist() -> None:
     assert machine.SLOW and machine.SLOW_BY_VERSION
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_walked_device_can_be_built_in(tree: Path) -> None:
     text = block(DEVICE_PAGE, 'name = "board-emmc"')
     (tree / "devices" / "board-emmc.toml").write_text(text)
