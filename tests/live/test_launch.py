@@ -416,8 +416,8 @@ def test_killd_spares_the_applications_used_last(tmp_path: Path, kills: str, rec
     [kill] = polars.read_parquet(folder / "kills.parquet").to_dicts()
     assert (kill["app"], f"event=kill process={kill['process']} " in log) == ("a", True)
     assert table["start_s"][2] < kill["at_s"] < table["end_s"][4]
-    # Of 70 MiB, the application that starts in the meantime takes a part. On a busy machine a killer that
-    # does not reclaim may stop waiting before any memory is back.
+    # Of 70 MiB, the application that starts in the meantime takes a part. On a busy machine a
+    # killer that does not reclaim may stop waiting before any memory is back.
     if f"event=back process={kill['process']} " in log:
         assert kill["back_s"] > 0 and kill["freed_bytes"] > 35 << 20
 
