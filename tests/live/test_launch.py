@@ -186,7 +186,11 @@ def in_tiers(tmp_path: Path, **entries: object) -> Path:
 
 @pytest.mark.parametrize(
     ("is_recorded", "make"),
-    [(False, swapping), (True, swapping), pytest.param(True, in_tiers, marks=tiered)],
+    [
+        (False, swapping),
+        (True, swapping),
+        pytest.param(True, in_tiers, marks=[tiered, pytest.mark.long]),
+    ],
 )
 @pytest.mark.usefixtures("machine")
 def test_a_run_says_whether_it_can_carry_a_verdict(

@@ -294,7 +294,8 @@ def pasted(text: str) -> None:
 
 
 @alone
-@pytest.mark.parametrize("policy", ["adaptive", pytest.param("nvm-cache", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("policy", ["adaptive", "nvm-cache"])
 def test_advised_settings_serve_an_area_and_their_undo_removes_it(
     group: Group, folder: Path, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
@@ -386,8 +387,8 @@ def used(device: str) -> int:
         pytest.param(
             *("adaptive", ["--encrypt", "--fast-on", "FOLDER/fast"], WORK), marks=pytest.mark.long
         ),
-        ("hierarchical", ["--compress", "lz4"], MIXED),
-        ("adaptive", ["--compress", "zstd"], MIXED),
+        pytest.param("hierarchical", ["--compress", "lz4"], MIXED, marks=pytest.mark.long),
+        pytest.param("adaptive", ["--compress", "zstd"], MIXED, marks=pytest.mark.long),
     ],
 )
 def test_programs_keep_their_pages_when_servers_are_killed(

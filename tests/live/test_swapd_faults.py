@@ -160,6 +160,7 @@ def wait_through(group: Group, target: str, seconds: float, path: Path) -> None:
         assert result[tier]["reads"] > reads[tier]["reads"], tier
 
 
+@pytest.mark.long
 @alone
 def test_programs_wait_for_a_stopped_server(group: Group, folder: Path) -> None:
     path = folder / "socket"
