@@ -140,6 +140,7 @@ def status(program: Path, folder: Path, environment: dict[str, str]) -> tuple[in
 
 
 LONG = ("mallocfork3", "malloc-tcache-leak")
+"""The first waits most of a minute."""
 
 
 @pytest.mark.parametrize(
