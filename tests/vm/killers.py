@@ -219,7 +219,7 @@ CASES = {
         OURS,
         1,
         "kill -9 $killer\nwatcher watch LOW RECOVERED SECONDS >/result/$name.json &\nwatch=$!\n"
-        "hog hold 390 0 0 >/dev/null &\nsleep 2\n"
+        "hog hold 345 0 0 >/dev/null &\nsleep 2\n"
         f"{OURS['killd']} >>/result/$name.log 2>&1 &\nkiller=$!\nwait $watch",
     ),
     "locked": case(
