@@ -31,6 +31,7 @@ def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
     assert decision["judgement"] == "needed"
     (kill,) = result["recorded"]
     assert kill["process"] == victim["process"] and not kill["is_of_kernel"]
+    assert (kill["killer"], kill["killer_name"]) == (25233, "python3")
     assert decision["time_s"] < kill["time_s"] < decision["time_s"] + 10
     # The policy kills at the first moment below its level.
     below = [point for point in result["memory"] if point["time_s"] <= decision["time_s"]]
@@ -55,6 +56,7 @@ def test_kills_without_a_moment_are_reported_as_unknown(
     assert "1 of 1 kills fall between two recorded moments" in printed.err
     assert "which process largest would have killed then" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
+    assert "killed at\tvictim\tkiller\n5.07 s\tpython3 (25274)\tpython3 (25233)\n" in printed.out
     # Without the option, the policy kills the recorded victim, so nothing is unknown.
     assert cli.run(command) == 0
     printed = capsys.readouterr()

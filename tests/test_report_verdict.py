@@ -72,6 +72,7 @@ def test_each_setting_has_its_own_figures() -> None:
     zswap, zram, by_hand, swapd = verdict(gather([advice()]), {"advice"}).settings
     assert "In the replay, hierarchical takes up to 128 MiB" in zswap.note
     assert "(25.0 % of the board's) and lets ufs-3.1 last" in zswap.note
+    assert "If all that memory was in use, I/O time becomes 80.0 % (72.0 %" in zswap.note
     assert zswap.note.count("67.0 %") == 1
     for other, own in ((zram, "80.0 %"), (by_hand, "generator"), (swapd, "50.0 %")):
         assert own in other.note

@@ -94,6 +94,8 @@ def test_what_a_command_prints_fits_its_schema(
     assert status in (0, 1), errors  # 1: the recording is too short for a size
     status, schema, _ = ran("schema", name.partition(",")[0], capsys=capsys)
     assert status == 0
+    as_words = ran("schema", *name.partition(",")[0].split("-"), capsys=capsys)
+    assert as_words == (0, schema, "")
     check(json.loads(text), json.loads(schema))
 
 

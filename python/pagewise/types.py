@@ -1594,6 +1594,11 @@ class RecordedKill(TypedDict):
     """Process name, if the process was recorded alive."""
     is_of_kernel: bool
     """Whether the kernel's out-of-memory killer chose it."""
+    killer: int | None
+    """Process or thread that sent the first signal; none if the kernel chose the victim or the
+    recording lacks it."""
+    killer_name: str | None
+    """Name of the killer, if it was recorded alive."""
     has_moment: bool
     """Whether the recording has the moment of this kill: memory and processes before any of the
     victim's memory was freed. Without it the recording cannot show what the killer saw."""

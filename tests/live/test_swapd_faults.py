@@ -293,6 +293,20 @@ def swap_device(folder: Path) -> Iterator[Path]:
             subprocess.run(["swapoff", device], check=True, timeout=HANGS_AFTER_S)
 
 
+@contextlib.contextmanager
+def swap_below_device(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """A swap file in use, of the lowest priority, and a loop device whose file it is."""
+    area = folder / "disk"
+    with loop_device(folder, 8) as device:
+        area.chmod(0o600)
+        subprocess.run(["mkswap", "-q", area], check=True, timeout=HANGS_AFTER_S)
+        subprocess.run(["swapon", "-p", "0", area], check=True, timeout=HANGS_AFTER_S)
+        try:
+            yield area, Path(device)
+        finally:
+            subprocess.run(["swapoff", area], check=True, timeout=HANGS_AFTER_S)
+
+
 def header(path: Path) -> bytes:
     """The first page of a swap area, without which it cannot be enabled again."""
     return path.read_bytes()[:4096]
@@ -300,13 +314,18 @@ def header(path: Path) -> bytes:
 
 @alone
 @pytest.mark.parametrize("role", ["slow", "fast", "content"])
-@pytest.mark.parametrize("place", ["file", "link", "device", "file of a device"])
+@pytest.mark.parametrize(
+    "place", ["file", "link", "device", "file of a device", "device of a file"]
+)
 def test_a_swap_area_in_use_is_no_tier(folder: Path, place: str, role: str) -> None:
     other = str(folder / "other")
     with contextlib.ExitStack() as stack:
         if place in ("file", "link"):
             area = stack.enter_context(swap_file(folder))
             path, reason = area, "exists" if role != "content" else "is used as swap"
+        elif place == "device of a file":
+            area, path = stack.enter_context(swap_below_device(folder))
+            reason = f"is used as swap; swapoff {area}"
         else:
             area = stack.enter_context(swap_device(folder))
             path, reason = area, "is mounted, swapped on, or used by another device"

@@ -176,6 +176,16 @@ pub fn is_attached(root: &Root, path: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
+/// The file of the device at `path`; None if that is no loop device, or has no file.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn file_of(root: &Root, path: &Path) -> Result<Option<PathBuf>, Error> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
+    let text = root.read(attribute(name, "loop/backing_file"))?;
+    Ok(text.map(|text| PathBuf::from(text.trim_end_matches('\n'))))
+}
+
 /// Detaches the file of the device at `path`; a device without a file is ignored.
 ///
 /// # Errors
@@ -218,6 +228,10 @@ mod tests {
         }
         assert_eq!(holding(&root, "swap-1").unwrap(), [Path::new("/dev/loop0")]);
         assert_eq!(holding(&root, "swap").unwrap(), [Path::new("/none"); 0]);
+        let file = file_of(&root, Path::new("/dev/loop1")).unwrap();
+        assert_eq!(file, Some(PathBuf::from("/swap-12")));
+        assert_eq!(file_of(&root, Path::new("/dev/vda")).unwrap(), Some(PathBuf::from("x")));
+        assert_eq!(file_of(&root, Path::new("/dev/vdb")).unwrap(), None);
         assert!(is_attached(&root, Path::new("/srv/swap-1")).unwrap());
         assert!(!is_attached(&root, Path::new("/swap-1")).unwrap());
         // Another name of the same file.

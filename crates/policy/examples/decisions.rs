@@ -1,4 +1,4 @@
-//! Decides a million requests in every architecture, for `tests/decision_instructions.c`, which counts the
+//! Decides three million requests in every architecture, for `tests/decision_instructions.c`, which counts the
 //! instructions of each decision. Prints the name of each architecture, with the option that was set, in order.
 
 use policy::placement::Latencies;
@@ -8,10 +8,10 @@ use std::hint::black_box;
 use testkit::generate::SplitMix;
 use types::PageId;
 
-/// 1 GiB of swap.
-const SLOTS: u64 = 1 << 18;
-/// 256 MiB of the fast tier.
-const FRAMES: u64 = 1 << 16;
+/// 2 GiB of swap.
+const SLOTS: u64 = 1 << 19;
+/// 512 MiB of the fast tier.
+const FRAMES: u64 = 1 << 17;
 
 /// The counter finds these functions by their names.
 #[inline(never)]

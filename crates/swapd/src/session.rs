@@ -165,11 +165,11 @@ impl Session {
         let slots = u64::from(plan.slots);
         let slow = match plan.area {
             Area::Device => store::open_content(root, &plan.slow, plan.slots)?,
-            Area::Swap | Area::Zram => store::open(&plan.slow, slots, Tier::Slow)?,
+            Area::Swap | Area::Zram => store::open(root, &plan.slow, slots, Tier::Slow)?,
         };
         let fast_file = plan.fast_on.as_ref();
         let fast_file =
-            fast_file.map(|path| store::open(path, frames + SPARE_FRAMES as u64, Tier::Fast));
+            fast_file.map(|path| store::open(root, path, frames + SPARE_FRAMES as u64, Tier::Fast));
         let fast_file = fast_file.transpose()?;
         let in_memory = in_memory(plan.compress);
         let measured = measured(plan, &slow, fast_file.as_ref(), frames, in_memory)?;

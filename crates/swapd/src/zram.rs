@@ -182,7 +182,7 @@ fn make(root: &Root, plan: &AreaPlan) -> Result<(ServedArea, u32), Error> {
         ));
     }
     // The kernel leaves the first block of a backing device unused.
-    let slow = store::open(&plan.slow, u64::from(plan.slots) + 1, Tier::Slow)?;
+    let slow = store::open(root, &plan.slow, u64::from(plan.slots) + 1, Tier::Slow)?;
     let is_device = plan.slow.metadata().is_ok_and(|found| found.file_type().is_block_device());
     // The kernel frees the loop device when zram gives it up, and with it the file.
     let over_file = match is_device {

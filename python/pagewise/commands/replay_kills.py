@@ -15,7 +15,7 @@ from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import Decision, PolicyReplay, ReplayKills
+    from pagewise.types import Decision, PolicyReplay, RecordedKill, ReplayKills
 
 EXAMPLES = (
     "pagewise replay-kills busy.pgr --policy largest,lmkd",
@@ -29,6 +29,8 @@ OF_WATERMARKS = {
     "lmkd": "lmkd lacks its rule for low free memory",
 }
 """How each policy differs without watermarks, which older recordings lack."""
+
+KILLS_SHOWN = 20
 
 
 def run(
@@ -172,9 +174,36 @@ def summary(result: ReplayKills) -> list[Part]:
         f"least available {format_size(lowest)}, {share} of {format_size(result['total_bytes'])}",
         f"{format_count(len(result['freezes']))} freezes, {format_count(kernel)} of them kills by "
         f"the kernel; processes killed: {format_count(len(result['recorded']))}",
+        *recorded_kills(result["recorded"]),
         "",
         figures(columns, rows),
     ]
+
+
+def recorded_kills(kills: list[RecordedKill]) -> list[Part]:
+    """The first kills of the recording: when, whom, and by whom."""
+    if not kills:
+        return []
+    rows = [
+        [
+            format_seconds(kill["time_s"]),
+            process_named(kill["name"], kill["process"]),
+            "the kernel (out of memory)"
+            if kill["is_of_kernel"]
+            else process_named(kill["killer_name"], kill["killer"]),
+        ]
+        for kill in kills[:KILLS_SHOWN]
+    ]
+    more = len(kills) - len(rows)
+    rest = [f"{format_count(more)} more kills are in --json"] if more else []
+    return ["", figures(["killed at", "victim", "killer"], rows, words=3), *rest]
+
+
+def process_named(name: str | None, number: int | None) -> str:
+    """A process by its name and number; either can be unknown."""
+    if number is None:
+        return "unknown"
+    return f"{name} ({number})" if name else f"process {number}"
 
 
 def recorded_victims(replay: PolicyReplay) -> str:

@@ -10,12 +10,12 @@ from pagewise import layouts
 from pagewise.commands.options import Json
 from pagewise.terminal import figures, show, show_json
 
-EXAMPLES = ("pagewise schema", "pagewise schema analyze", "pagewise schema advise-swap")
+EXAMPLES = ("pagewise schema", "pagewise schema analyze", "pagewise schema advise swap")
 
 
 def run(
     name: Annotated[
-        str | None,
+        list[str] | None,
         typer.Argument(
             metavar="[NAME]",
             help="A result, or a command for all results that it prints; default: list all "
@@ -29,8 +29,8 @@ def run(
 
     docs/results.md has the same as tables, and pagewise.types as Python types.
     """
-    if name is not None:
-        show_json(layouts.printed(name))
+    if name:
+        show_json(layouts.printed("-".join(" ".join(name).split())))
         return
     known = {name: layouts.schema(name) for name in layouts.names()}
     if json:

@@ -425,14 +425,22 @@ def pasted(
 
 def gained(advice: Advice, today: Today) -> str:
     """The memory and the wear of ``today`` in a sentence; its note has the I/O time."""
-    slow, parts = advice["slow"]["name"], []
+    slow, parts, in_use = advice["slow"]["name"], [], None
     if memory := today.get("memory"):
         taken = f"takes up to {format_range(memory['taken_bytes'], format_size)} of memory"
         if of_board := memory.get("share_of_board"):
             taken += f" ({format_share(of_board['typical'])} of the board's)"
         parts.append(taken)
+        in_use = memory["io_share_in_use"]
     if life := today.get("life_slow_years"):
         parts.append(f"lets {slow} last {format_range(life, format_years)}")
     if not parts:
         return ""
-    return f"In the replay, {today['architecture']} {' and '.join(parts)}."
+    sentence = f"In the replay, {today['architecture']} {' and '.join(parts)}."
+    if in_use is None:
+        return sentence
+    share = format_range(in_use, format_share)
+    return (
+        f"{sentence} If all that memory was in use, I/O time becomes {share} of that without a "
+        "fast tier."
+    )

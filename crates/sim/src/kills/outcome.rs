@@ -67,6 +67,10 @@ pub struct RecordedKill {
     pub name: Option<String>,
     /// Whether the kernel's out-of-memory killer chose it.
     pub is_of_kernel: bool,
+    /// Process or thread that sent the first signal; none if the kernel chose the victim or the recording lacks it.
+    pub killer: Option<u32>,
+    /// Name of the killer, if it was recorded alive.
+    pub killer_name: Option<String>,
     /// Whether the recording has the moment of this kill: memory and processes before any of the victim's
     /// memory was freed. Without it the recording cannot show what the killer saw.
     pub has_moment: bool,

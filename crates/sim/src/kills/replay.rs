@@ -39,8 +39,8 @@ pub struct Replayer {
     /// When each process last used a processor, and its processor time by then.
     used: BTreeMap<Identity, (u64, u64)>,
     names: BTreeMap<u32, String>,
-    /// Time in nanoseconds, process, whether the kernel killed it, and its name.
-    recorded: Vec<(u64, u32, bool, Option<String>)>,
+    /// The kills with their times in nanoseconds, by the clock of the recording.
+    recorded: Vec<(u64, RecordedKill)>,
     /// Moments of kills: time in nanoseconds, and process.
     at_kills: BTreeSet<(u64, u32)>,
     /// The sender of the last signal to each process that got one.
@@ -81,8 +81,18 @@ impl Replayer {
             Found::Moment(moment) => self.moment(&moment),
             Found::Kill { time_ns, process, sender, is_of_kernel } => {
                 self.senders.insert(process, sender);
-                let name = self.names.get(&process).cloned();
-                self.recorded.push((time_ns, process, is_of_kernel, name));
+                let killer = (sender != 0 && !is_of_kernel).then_some(sender);
+                let named = |process| self.names.get(&process).cloned();
+                let kill = RecordedKill {
+                    time_s: 0.0,
+                    process,
+                    name: named(process),
+                    is_of_kernel,
+                    killer,
+                    killer_name: killer.and_then(named),
+                    has_moment: false,
+                };
+                self.recorded.push((time_ns, kill));
             }
         }
     }
@@ -204,12 +214,10 @@ impl Replayer {
         let begin_ns = self.begin_ns.unwrap_or(0);
         let recorded: Vec<RecordedKill> = std::mem::take(&mut self.recorded)
             .into_iter()
-            .map(|(time_ns, process, is_of_kernel, name)| RecordedKill {
+            .map(|(time_ns, kill)| RecordedKill {
                 time_s: (time_ns as f64 - begin_ns as f64) / 1e9,
-                process,
-                name,
-                is_of_kernel,
-                has_moment: self.has_moment(time_ns, process),
+                has_moment: self.has_moment(time_ns, kill.process),
+                ..kill
             })
             .fold(Vec::new(), merged);
         for kill in recorded.iter().filter(|kill| kill.is_of_kernel) {
@@ -242,6 +250,9 @@ fn merged(mut kills: Vec<RecordedKill>, kill: RecordedKill) -> Vec<RecordedKill>
         Some(before) if kill.time_s - before.time_s < SAME_KILL_S => {
             before.is_of_kernel |= kill.is_of_kernel;
             before.has_moment |= kill.has_moment;
+            if before.is_of_kernel {
+                (before.killer, before.killer_name) = (None, None);
+            }
         }
         _ => kills.push(kill),
     }

@@ -138,6 +138,7 @@ fn decisions_are_compared_with_freezes_and_kills() {
     let outcome = replay("minfree", LEVELS, found);
     assert_eq!(outcome.recorded.len(), 1);
     assert!(outcome.recorded[0].is_of_kernel);
+    assert_eq!((outcome.recorded[0].killer, &outcome.recorded[0].killer_name), (None, &None));
     assert_eq!(outcome.recorded[0].name.as_deref(), Some("p11"));
     assert_eq!(outcome.recorded[0].time_s, 4.0);
     assert!(outcome.freezes[0].is_kernel_kill);
@@ -189,6 +190,11 @@ fn the_moment_of_a_kill_shows_whether_a_policy_names_its_victim() {
     for (has_moment, expected) in [(true, (1, 0, 0)), (false, (0, 0, 1))] {
         let outcome = replay("largest", &[], killed(has_moment));
         assert_eq!(outcome.recorded[0].has_moment, has_moment);
+        // Process 1 was recorded by its signal only.
+        assert_eq!(
+            (outcome.recorded[0].killer, &outcome.recorded[0].killer_name),
+            (Some(1), &None)
+        );
         let [run] = &outcome.policies[..] else { panic!("one policy") };
         let counts = (run.victims_named, run.victims_not_named, run.victims_unknown);
         assert_eq!(counts, expected);

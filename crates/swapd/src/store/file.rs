@@ -33,14 +33,14 @@ const ZEROS: usize = 1 << 20;
 /// # Errors
 /// The path is in use, or a file that exists; the file system has too little space, lies in memory, or has no
 /// O_DIRECT; the device is smaller than the tier.
-pub fn open(path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
+pub fn open(root: &Root, path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
     let bytes = blocks * SLOT_BYTES as u64;
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_symlink() => match std::fs::canonicalize(path) {
-            Ok(target) => open(&target, blocks, tier),
+            Ok(target) => open(root, &target, blocks, tier),
             Err(error) => Err(refused(path, &error)),
         },
-        Ok(found) if found.file_type().is_block_device() => open_device(path, bytes, tier),
+        Ok(found) if found.file_type().is_block_device() => open_device(root, path, bytes, tier),
         Ok(_) => Err(Error::Refused(format!(
             "{}: exists; the {} tier is a block device, or a file that swapd makes: name a path \
              that does not exist",
@@ -83,7 +83,7 @@ pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Err
     let kind = std::fs::metadata(path).map_err(|error| refused(path, &error))?.file_type();
     let bytes = u64::from(slots) * SLOT_BYTES as u64;
     let file = if kind.is_block_device() {
-        open_device(path, bytes, Tier::Slow)?
+        open_device(root, path, bytes, Tier::Slow)?
     } else if kind.is_file() {
         if loop_device::is_attached(root, path)? {
             return Err(refused(
@@ -143,7 +143,14 @@ fn options() -> OpenOptions {
     options
 }
 
-fn open_device(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
+fn open_device(root: &Root, path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
+    // The kernel would open such a device, and refuse every write.
+    if let Some(file) = loop_device::file_of(root, path)?
+        && swap::areas(root)?.iter().any(|area| is_same(&area.path, &file))
+    {
+        let file = file.display();
+        return Err(refused(path, &format!("its file {file} is used as swap; swapoff {file}")));
+    }
     let flags = OFlags::DIRECT | OFlags::EXCL;
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(flags.bits() as i32);
@@ -254,7 +261,7 @@ mod tests {
     fn a_file_is_whole_private_and_without_a_name() {
         let folder = folder();
         let path = folder.path().join("slow");
-        let file = open(&path, 300, Tier::Slow).unwrap();
+        let file = open(&Root::system(), &path, 300, Tier::Slow).unwrap();
         let found = File::from(file).metadata().unwrap();
         assert_eq!((found.len(), found.mode() & 0o777), (300 * 4096, 0o600));
         assert!(found.blocks() * 512 >= found.len() && !path.exists());
@@ -275,15 +282,21 @@ mod tests {
     fn what_cannot_be_a_tier_is_refused_and_leaves_nothing() {
         let folder = folder();
         let path = folder.path().join("slow");
-        let error = open(&path, u32::MAX.into(), Tier::Slow).unwrap_err().to_string();
+        let error =
+            open(&Root::system(), &path, u32::MAX.into(), Tier::Slow).unwrap_err().to_string();
         assert!(error.contains("bytes are free there"), "{error}");
         assert!(!path.exists());
         let nowhere = folder.path().join("absent/slow");
-        assert!(open(&nowhere, 1, Tier::Slow).unwrap_err().to_string().contains("absent/slow"));
-        let error = open(folder.path(), 1, Tier::Fast).unwrap_err().to_string();
+        assert!(
+            open(&Root::system(), &nowhere, 1, Tier::Slow)
+                .unwrap_err()
+                .to_string()
+                .contains("absent/slow")
+        );
+        let error = open(&Root::system(), folder.path(), 1, Tier::Fast).unwrap_err().to_string();
         assert!(error.contains("exists; the fast tier"), "{error}");
         let memory = Path::new("/dev/shm/pagewise-test-slow");
-        let error = open(memory, 1, Tier::Slow).unwrap_err().to_string();
+        let error = open(&Root::system(), memory, 1, Tier::Slow).unwrap_err().to_string();
         assert!(error.contains("memory") || error.contains("direct"), "{error}");
         assert!(!memory.exists());
     }

@@ -301,6 +301,9 @@ struct Version {
     schema: u64,
 }
 
+/// Tables beside the recording of `pagewise-agent launch`, which have no header.
+const TABLES_OF_LAUNCH_RUNS: [&str; 3] = ["visits.parquet", "processes.parquet", "kills.parquet"];
+
 fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {
     let metadata = file.metadata().file_metadata().key_value_metadata();
     let value = |key: &str| {
@@ -315,7 +318,14 @@ fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Hea
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     }
     let Some(json) = value(HEADER_KEY) else {
-        let why = "is Parquet, but not a pagewise trace: it has no header of ours";
+        let why = match path.file_name().and_then(|name| name.to_str()) {
+            Some(name) if TABLES_OF_LAUNCH_RUNS.contains(&name) => {
+                "is a table of a launch run, not a trace; to read the run: pagewise study launch FOLDER"
+            }
+            _ => {
+                "is Parquet, but not a trace that pagewise wrote; import the recording that it was made from"
+            }
+        };
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     };
     // Read the version first: the header of a newer layout is unknown here.

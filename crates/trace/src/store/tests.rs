@@ -380,6 +380,15 @@ fn foreign_files_and_newer_layouts_are_refused_by_name() {
     let columns = vec![table::Column { name: "page".to_owned(), values }];
     table::write(&foreign, &table::Table { columns, ..table::Table::default() }).unwrap();
     assert_eq!(refusal(&foreign).kind(), ErrorKind::UnknownFormat);
+    assert!(
+        refusal(&foreign).to_string().contains("import the recording"),
+        "{}",
+        refusal(&foreign)
+    );
+    let of_run = folder.path().join("visits.parquet");
+    std::fs::copy(&foreign, &of_run).unwrap();
+    let error = refusal(&of_run).to_string();
+    assert!(error.contains("pagewise study launch FOLDER"), "{error}");
     let (rows, pages) = rows_of(&[(7, 0, 1, 0)], true);
     let newer = folder.path().join("newer.parquet");
     let header = Header { schema: SCHEMA + 1, ..header(TraceKind::Block, &rows, Some(pages)) };
