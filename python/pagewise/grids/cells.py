@@ -9,7 +9,7 @@ from pagewise.errors import PagewiseError
 from pagewise.grids import memory
 from pagewise.grids.memory import Size
 from pagewise.grids.requests import CellResult, Request
-from pagewise.grids.traces import Numbered, TraceSource
+from pagewise.grids.traces import Content, Numbered, TraceSource
 from pagewise.recording import Progress
 
 
@@ -59,8 +59,20 @@ def split(
     return tasks
 
 
-def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[CellResult]:
+def run(task: Task, content: Content, progress: Progress | None = None) -> list[CellResult]:
     """Runs the cells of ``task`` on its trace; results are in the order of the cells.
+
+    If the trace can no longer be read, or changes meanwhile, every cell has that error.
+    """
+    try:
+        with content.opened() as found:
+            return _results(task, found, progress)
+    except PagewiseError as error:
+        return [CellResult(error=str(error))] * len(task.cells)
+
+
+def _results(task: Task, found: Numbered, progress: Progress | None) -> list[CellResult]:
+    """The results of the cells of ``task``.
 
     If a pass fails as a whole, its cells run again one by one, so that a bad cell fails by itself.
     A ``KeyboardInterrupt`` from ``progress`` is raised again.
@@ -79,7 +91,7 @@ def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[C
     return [
         result
         for cell in task.cells
-        for result in run(replace(task, cells=(cell,)), found, progress)
+        for result in _results(replace(task, cells=(cell,)), found, progress)
     ]
 
 

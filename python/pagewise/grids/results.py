@@ -12,6 +12,7 @@ from pagewise.errors import PagewiseError, UnreadableInput, UnwritableOutput
 from pagewise.grids.cells import Cell
 from pagewise.grids.requests import CellResult
 from pagewise.grids.spec import SCHEMA
+from pagewise.grids.traces import escaped
 from pagewise.storage import readable, replacing
 from pagewise.tables import Table
 
@@ -108,7 +109,7 @@ def row_of(cell: Cell, result: CellResult) -> SweepCell:
     row["trace"] = cell.trace.name
     row["trace_sha256"] = cell.trace_sha256
     row["seed"] = cell.trace.seed
-    row["error"] = result.error
+    row["error"] = None if result.error is None else escaped(result.error)
     row["outcome"] = result.outcome
     cell.request.fill(row, result.outcome)
     return row

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,8 @@ from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.memory import Size
 from pagewise.grids.requests import CellResult, Request
 from pagewise.grids.spec import SCHEMA, Grid, draft
-from pagewise.grids.traces import TraceSource, content_digest, copy_of, materialize, prepared
-from pagewise.recording import Progress, Trace
+from pagewise.grids.traces import TraceSource, copy_of, identified, prepared
+from pagewise.recording import Progress
 from pagewise.scratch import scratch
 from pagewise.spec_files import Problems, read_toml
 from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
@@ -62,17 +62,17 @@ def sweep(
                 cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
             }
             outcomes = dict(kept)
-            missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
-            sizes, unreadable = _sizes(missing.values(), folder)
-            outcomes |= unreadable
-            readable = [cell for cell in missing.values() if cell.key not in unreadable]
             with engine_named(engine, address=address, jobs=jobs) as runner:
-                runner.run(
-                    split(readable, sizes, runner.workers, runner.room_bytes),
-                    folder,
-                    lambda found: _record(found, outcomes, journal),
-                    progress,
-                )
+                for missing in _rounds(cells, outcomes):
+                    sizes, unreadable = _sizes(missing, folder)
+                    outcomes.update(unreadable)
+                    readable = [cell for cell in missing if cell.key not in unreadable]
+                    runner.run(
+                        split(readable, sizes, runner.workers, runner.room_bytes),
+                        folder,
+                        lambda found: _record(found, outcomes, journal),
+                        progress,
+                    )
             table.write(output, cells, outcomes)
             journal.remove()
     kept_cells = sum(cell.key in kept for cell in cells)
@@ -126,7 +126,7 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> tuple[list[Cell], li
     left_out: list[Unreadable] = []
     for trace in grid.traces:
         try:
-            traces.append((trace, _identified(trace, folder)))
+            traces.append(identified(trace, folder))
         except PagewiseError as error:
             if trace.is_of_many:
                 left_out.append(_unreadable(trace, folder, error))
@@ -170,11 +170,18 @@ def _unreadable(trace: TraceSource, folder: Path, error: PagewiseError) -> Unrea
     return {"trace": address, "error": text}
 
 
-def _identified(trace: TraceSource, folder: Path) -> str:
-    """The sha256 of a trace, once it is known to open."""
-    path = materialize(trace, folder)
-    Trace(str(path)).events()  # raises an error for an unknown format
-    return content_digest(path)
+def _rounds(cells: Iterable[Cell], outcomes: Mapping[str, CellResult]) -> Iterator[list[Cell]]:
+    """The cells to run: first one of each key without a result, then, of the keys whose cell
+    failed, the next cell, whose trace has the same content."""
+    waiting: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.key not in outcomes:
+            waiting.setdefault(cell.key, []).append(cell)
+    while waiting:
+        yield [same.pop(0) for same in waiting.values()]
+        waiting = {
+            key: same for key, same in waiting.items() if same and outcomes[key].outcome is None
+        }
 
 
 def _sizes(
@@ -191,7 +198,8 @@ def _sizes(
         trace = cell.trace
         if trace not in sizes and trace not in errors:
             try:
-                sizes[trace] = prepared(trace, cell.trace_sha256, folder).size
+                with prepared(trace, cell.trace_sha256, folder).opened() as found:
+                    sizes[trace] = found.size
             except PagewiseError as error:
                 errors[trace] = str(error)
         if trace in errors:

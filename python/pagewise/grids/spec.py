@@ -44,7 +44,7 @@ from pagewise.fleet import files_of, is_many
 from pagewise.grids.policies import Replacement, parse_memory
 from pagewise.grids.requests import Request
 from pagewise.grids.simulations import Simulation
-from pagewise.grids.traces import TraceSource
+from pagewise.grids.traces import TraceSource, escaped
 from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
 from pagewise.storage import exists, is_remote, local_path
 from pagewise.units import LIMIT, parse_size
@@ -180,14 +180,15 @@ def _traces(address: str, folder: Path, place: str) -> list[TraceSource]:
         is_pattern = has_magic(address) and not os.path.lexists(folder / address)
         address = str(Path(escape(str(folder)) if is_pattern else folder) / address)
     if not is_fleet(address):
-        return [TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)]
+        name = escaped(address.rsplit("/", 1)[-1])
+        return [TraceSource(name=name, address=address, place=place)]
     files = files_of(address)
     folders = [file.split("/")[:-1] for file in files]
     first, last = min(folders), max(folders)
     pairs = zip(first, last, strict=False)
     shared = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
     return [
-        TraceSource("/".join(file.split("/")[shared:]), file, place=place, is_of_many=True)
+        TraceSource(escaped("/".join(file.split("/")[shared:])), file, place=place, is_of_many=True)
         for file in files
     ]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pagewise import _core
-from pagewise.errors import UnreadableInput
+from pagewise.errors import PagewiseError, UnreadableInput
 from pagewise.grids.key import digest, file_digest
 from pagewise.grids.memory import Size
 from pagewise.recording import Progress, Trace
@@ -19,11 +20,22 @@ from pagewise.units import PAGE_BYTES
 
 
 @dataclass(frozen=True)
+class FileState:
+    """Figures of a file that differ once the file is changed or replaced."""
+
+    size_bytes: int
+    modified_ns: int
+    inode: int
+
+
+@dataclass(frozen=True)
 class TraceSource:
     """A trace file by its address, or a scenario by its parameters; results show ``name``.
 
     ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where the
-    spec has the trace, and ``is_of_many`` whether it names a folder or a pattern there.
+    spec has the trace, and ``is_of_many`` whether it names a folder or a pattern there. ``state``
+    is that of a file on this machine before its sha256 was taken; a fetched or generated trace has
+    none, since no other program writes it.
     """
 
     name: str
@@ -32,6 +44,12 @@ class TraceSource:
     seed: int | None = None
     place: str = field(default="", compare=False)
     is_of_many: bool = field(default=False, compare=False)
+    state: FileState | None = field(default=None, compare=False)
+
+
+def escaped(text: str) -> str:
+    """The text for a table: with escapes for bytes of a file's name that are not UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True)
@@ -82,9 +100,86 @@ def numbered(
     return Numbered(Trace(str(copy)) if is_copied else source, Size(pages, events))
 
 
-def prepared(source: TraceSource, sha256: str, folder: Path) -> Numbered:
-    """The trace with numbered pages; ``sha256`` is that of its content."""
-    return numbered(Trace(str(materialize(source, folder))), folder / f"{sha256}.parquet")
+def identified(source: TraceSource, folder: Path) -> tuple[TraceSource, str]:
+    """The trace with the state of its file, once it is known to open, and its sha256."""
+    path = materialize(source, folder)
+    Trace(str(path)).events()  # raises an error for an unknown format
+    is_own = source.address is None or is_remote(source.address)
+    return replace(source, state=None if is_own else state_of(path)), content_digest(path)
+
+
+def state_of(path: Path) -> FileState:
+    """The state of a file that could be read before. Raises UnreadableInput if it has vanished."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise UnreadableInput(
+            f"{path}: vanished while the sweep ran: {error.strerror}; "
+            "restore it and run the sweep again",
+            path=str(path),
+        ) from error
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ino)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content that a trace had when its sha256 was taken."""
+
+    source: TraceSource
+    sha256: str
+    folder: Path
+    """Where fetched, generated and numbered traces are."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Numbered]:
+        """The content with numbered pages, while the block runs.
+
+        Raises UnreadableInput, before the block or after it, if the file has changed or vanished. A
+        copy with numbered pages does not change, and makes the file superfluous.
+        """
+        copy = self.folder / f"{self.sha256}.parquet"
+        if not copy.exists():
+            path = materialize(self.source, self.folder)
+            aside = self.folder / f"{secrets.token_hex(8)}.parquet"
+            try:
+                with self._unchanged(path):
+                    found = numbered(Trace(str(path)), aside)
+                    if not aside.exists():
+                        yield found
+                        return
+                aside.replace(copy)
+            finally:
+                aside.unlink(missing_ok=True)
+        yield numbered(Trace(str(copy)), copy)
+
+    @contextmanager
+    def _unchanged(self, path: Path) -> Iterator[None]:
+        """Raises UnreadableInput, before the block or after it, if the trace's file no longer has
+        the content."""
+        if self.source.state is None:
+            yield
+            return
+        changed = UnreadableInput(
+            f"{path}: changed while the sweep ran; run the sweep again", path=str(path)
+        )
+        state = state_of(path)
+        # A file with another state may have the same content: it was touched, or is another
+        # machine's.
+        if state != self.source.state and content_digest(path) != self.sha256:
+            raise changed
+        try:
+            yield
+        except PagewiseError as error:
+            if state_of(path) != state:
+                raise changed from error
+            raise
+        if state_of(path) != state:
+            raise changed
+
+
+def prepared(source: TraceSource, sha256: str, folder: Path) -> Content:
+    """The content of a trace, for `cells.run`; nothing is read before it is opened."""
+    return Content(source, sha256, folder)
 
 
 @contextmanager
