@@ -7,7 +7,7 @@
 use super::{Event, Names, SystemReader, Tally};
 use crate::{Error, Reject};
 
-/// Events that are held by default: 64 MiB, and half as much again while they are sorted.
+/// Events that are held by default: 64 MiB, and as much again for their order and for the younger half.
 pub const SORTED_EVENTS: usize = 1 << 20;
 
 /// Events that a call passes on.
@@ -19,10 +19,15 @@ const LATE: &str = "events passed on out of order: more than half a million late
 /// A reader whose events are in the order of time; events of the same time keep the file's order.
 pub struct Sorted<R> {
     reader: R,
-    /// The events held; those before `sorted_end` are sorted, and those before `taken` passed on.
+    /// The events held, in the order in which they were read.
     held: Vec<Event>,
+    /// The time of each held event and its place in `held`, in the order of time. Only these pairs are sorted, since
+    /// an event is four times as large. Pairs before `final_end` are final, and those before `taken` passed on.
+    order: Vec<(i64, u32)>,
     taken: usize,
-    sorted_end: usize,
+    final_end: usize,
+    /// The younger events while `held` is refilled, kept to save an allocation.
+    staying: Vec<Event>,
     events_max: usize,
     is_read: bool,
     last_ns: i64,
@@ -40,9 +45,11 @@ impl<R: SystemReader> Sorted<R> {
         Sorted {
             reader,
             held: Vec::new(),
+            order: Vec::new(),
             taken: 0,
-            sorted_end: 0,
-            events_max: events_max.max(2),
+            final_end: 0,
+            staying: Vec::new(),
+            events_max: events_max.clamp(2, u32::MAX as usize / 2),
             is_read: false,
             last_ns: i64::MIN,
         }
@@ -50,15 +57,21 @@ impl<R: SystemReader> Sorted<R> {
 
     /// Reads until the buffer is full or the file ends, and sorts; the older half is final.
     fn refill(&mut self, tally: &mut Tally) -> Result<(), Error> {
-        self.held.drain(..self.taken);
+        self.staying.clear();
+        let staying = self.order[self.taken..].iter().map(|&(_, place)| self.held[place as usize]);
+        self.staying.extend(staying);
+        self.held.clear();
+        self.held.extend_from_slice(&self.staying);
         self.taken = 0;
         while !self.is_read && self.held.len() < self.events_max {
             self.is_read = !self.reader.read(&mut self.held, tally)?;
         }
-        self.held.sort_by_key(|event| event.time_ns);
-        self.sorted_end = if self.is_read { self.held.len() } else { self.held.len().div_ceil(2) };
+        self.order.clear();
+        self.order.extend((0..).zip(&self.held).map(|(place, event)| (event.time_ns, place)));
+        self.order.sort_by_key(|&(time_ns, _)| time_ns);
+        self.final_end = if self.is_read { self.order.len() } else { self.order.len().div_ceil(2) };
         let before = self.last_ns;
-        let late = self.held.iter().take_while(|event| event.time_ns < before).count();
+        let late = self.order.iter().take_while(|&&(time_ns, _)| time_ns < before).count();
         tally.clock_problem(LATE, late as u64);
         Ok(())
     }
@@ -66,18 +79,18 @@ impl<R: SystemReader> Sorted<R> {
 
 impl<R: SystemReader> SystemReader for Sorted<R> {
     fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
-        if self.taken == self.sorted_end {
+        if self.taken == self.final_end {
             if self.is_read {
                 return Ok(false);
             }
             self.refill(tally)?;
         }
-        let end = self.sorted_end.min(self.taken + EVENTS_PER_READ);
-        let batch = &self.held[self.taken..end];
-        self.last_ns = batch.last().map_or(self.last_ns, |event| self.last_ns.max(event.time_ns));
-        events.extend_from_slice(batch);
+        let end = self.final_end.min(self.taken + EVENTS_PER_READ);
+        let batch = &self.order[self.taken..end];
+        self.last_ns = batch.last().map_or(self.last_ns, |&(time_ns, _)| self.last_ns.max(time_ns));
+        events.extend(batch.iter().map(|&(_, place)| self.held[place as usize]));
         self.taken = end;
-        Ok(self.taken < self.sorted_end || !self.is_read)
+        Ok(self.taken < self.final_end || !self.is_read)
     }
 
     fn names(&self) -> &Names {
