@@ -1,6 +1,7 @@
 """Help texts: readable at any width, without names of Python's types, with examples to paste."""
 
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -39,8 +40,12 @@ def test_help_names_no_type_and_breaks_no_command(
     assert (status, diagnostics) == (0, "")
     prose, _, examples = text.partition("\nExamples:\n")
     assert not TYPES.search(prose), TYPES.search(prose)
-    result = [line.strip() for line in examples.splitlines() if line]
-    assert result == (ALL[path].epilog or "").splitlines()
+    # The shell removes a backslash at the end of a line, unless it is within single quotes.
+    joined = examples.replace("\\\n", "")
+    result = [shlex.split(line) for line in joined.splitlines() if line]
+    assert result == [shlex.split(line) for line in (ALL[path].epilog or "").splitlines()]
+    assert columns < 80 or all(len(line) <= columns for line in examples.splitlines())
+    result = [" ".join(words) for words in result]
     assert all(example.removeprefix("sudo ").startswith("pagewise ") for example in result)
     # Only lines that cannot be wrapped, such as a long option, exceed the width.
     wide = [line for line in prose.splitlines()[1:] if len(line) > columns]

@@ -1,7 +1,7 @@
 """Help texts and the errors about missing arguments, for a terminal of any width.
 
-Examples and commands in backticks are never wrapped, so that they can be pasted. Below `NARROW`
-columns, descriptions of options are under their names.
+Commands in backticks are never wrapped, and long examples only at a backslash, so that both can be
+pasted. Below `NARROW` columns, descriptions of options are under their names.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ USAGE = 2
 RANGE = re.compile(r"(\d+)<=x<=(\d+)")
 FROM = re.compile(r"x>=(\d+)")
 """How typer writes a range of numbers."""
+BEFORE_OPTION = re.compile(r" (?=--?[a-z])")
 
 Row = tuple[str, str]
 
@@ -97,7 +98,10 @@ def help_text(command: Command | Group, ctx: Any) -> str:
         for panel, rows in commands_of(command, ctx).items():
             lines += section(panel, rows)
     if command.epilog:
-        lines += ["Examples:", *(f"  {line}" for line in command.epilog.splitlines()), ""]
+        lines.append("Examples:")
+        for example in command.epilog.splitlines():
+            lines += continued(example)
+        lines.append("")
     return "\n".join(lines)
 
 
@@ -160,6 +164,18 @@ def listed(rows: list[Row]) -> Iterator[str]:
             yield wrapped(text, first=first.ljust(indent), rest=" " * indent)
         elif first:
             yield first
+
+
+def continued(example: str) -> Iterator[str]:
+    """An example, indented; a long one goes on in the next line after a backslash. Lines break only
+    before options."""
+    line, indent = "  ", " " * 6
+    for part in BEFORE_OPTION.split(example):
+        if line.strip() and len(line) + len(part) + len(" \\") > width():
+            yield f"{line.rstrip()} \\"
+            line = indent
+        line += f"{part} "
+    yield line.rstrip()
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> str:

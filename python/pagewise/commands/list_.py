@@ -59,8 +59,8 @@ def run(
     family: Annotated[
         str | None,
         typer.Argument(
-            metavar=f"[{'|'.join(FAMILIES)}]",
-            help="What to list; default: everything.",
+            metavar="[CATALOG]",
+            help=f"What to list: {', '.join(FAMILIES)}. Default: everything.",
             show_default=False,
         ),
     ] = None,
