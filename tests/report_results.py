@@ -512,12 +512,17 @@ def kill_replay() -> dict[str, Any]:
         "judgement": "needed",
     }
     counts = {"false_alarms": 0, "missed_freezes": 1}
+    killed = {"time_s": 1.75, "process": 7, "name": EVIL, "has_moment": True}
     reason = {"from_s": 0.0, "to_s": 2.0, "why": "enough memory is available"}
     return {
         "schema": "pagewise.replay-kills/1",
         "recording": f"{EVIL}.pgr",
         "memory": [{"time_s": time, "available_bytes": 9 * MIB} for time in (0.0, 2.0)],
         "freezes": [{"from_s": 1.0, "to_s": 2.0, "is_kernel_kill": False}],
+        "recorded": [
+            {**killed, "is_of_kernel": False, "killer": 3, "killer_name": EVIL},
+            {**killed, "is_of_kernel": True, "killer": None, "killer_name": None},
+        ],
         "policies": [
             {"policy": "largest", "decisions": [decision], "reasons": [reason], **counts},
             {"policy": "lmkd", "decisions": [], "reasons": [reason], **counts},

@@ -156,6 +156,7 @@ def test_the_report_shows_the_replay(tmp_path: Path) -> None:
     pw.report([result], page)
     text = page.read_text()
     assert "kill-replay-decisions" in text and "Would this killer have fired" in text
+    assert "Recorded kills" in text and "python3 (25233)" in text
 
 
 def test_the_command_warns_if_a_recording_has_no_weights(

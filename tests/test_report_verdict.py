@@ -297,6 +297,15 @@ def test_kill_policies_with_the_same_counts_share_a_sentence() -> None:
         "grow has 1 freeze. Kills: largest 1 time; lmkd and pressure never. "
         "Missed freezes: largest, lmkd and pressure 1 each."
     )
+    (found,) = verdict(gather([replay]), {"kill-replay"}).findings
+    assert (found.figure, found.statement) == (
+        "1 wrong decision",
+        "by largest, lmkd and pressure on grow.",
+    )
+    replay["policies"][0] = {**largest, "missed_freezes": 0}
+    (found,) = verdict(gather([replay]), {"kill-replay"}).findings
+    assert found.figure == "no wrong decision"
+    assert found.statement == "by largest on grow, the fewest of 3 policies."
     replay["freezes"] = []
     replay["policies"] = [{**each, "missed_freezes": 0} for each in (largest, lmkd)]
     assert panels_of([replay])["kill-replay"].finding == (

@@ -79,7 +79,7 @@ NEEDS = {
     "Freeze": "",
     "PolicyReplay": "policy decisions reasons false_alarms missed_freezes",
     "Victim": "process name adj resident_bytes swapped_bytes",
-    "RecordedKill": "",
+    "RecordedKill": "time_s process is_of_kernel",
     "TraceLaunches": "trace duration_s launches",
     "TraceLaunch": "process class? start_s duration_s parts kills",
     "TraceLaunchParts": "kill_wait_s? direct_reclaim_s? kswapd_s? refault_s? swapin_s? cpu_s? "

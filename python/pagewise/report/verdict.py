@@ -24,6 +24,7 @@ from pagewise.report.inputs import (
 )
 from pagewise.report.kinds import is_of_caches, kind_of
 from pagewise.report.model import Conclusion, Finding
+from pagewise.report.panels import kill_replay
 from pagewise.report.panels.advice import surpassing
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.report.system_findings import of_system_traces
@@ -59,7 +60,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     An advice comes first, then that block requests cannot size swap, skew, single accesses and the
     simulated cells. If one is missing, the memory that halves the misses, the policy with the
     fewest misses, or the papers' statements replace it. For caches, the policy comes first. The
-    findings of folders and of system traces come last.
+    findings of replayed kills, of folders and of system traces come last.
     """
     makers = (requested, skewed, single, choice, sized, compared, halved, fewest_misses, held)
     if advice_on_swap(inputs):
@@ -67,7 +68,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     if is_of_caches(inputs):
         makers = (requested, fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
-    last = (*of_fleets(inputs), *of_system_traces(inputs))
+    last = (*kill_replay.verdicts(inputs), *of_fleets(inputs), *of_system_traces(inputs))
     findings = [finding for finding in (*known, *last) if finding.evidence in shown]
     return Conclusion(findings[:FINDINGS_MAX], list(all_settings(inputs)), missing(inputs))
 

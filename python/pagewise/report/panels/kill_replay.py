@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pagewise.report.inputs import Inputs, NamedReplay
-from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
-from pagewise.units import format_counted, format_size
+from pagewise.report.model import (
+    Axis,
+    Chart,
+    Column,
+    Finding,
+    Panel,
+    Series,
+    Table,
+    TableCell,
+    View,
+)
+from pagewise.units import format_count, format_counted, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import Decision, PolicyReplay, Victim
+    from pagewise.types import Decision, PolicyReplay, RecordedKill, Victim
+
+PANEL = "kill-replay"
 
 DECISION_COLUMNS = (
     Column("recording", "recording"),
@@ -30,6 +42,13 @@ REASON_COLUMNS = (
     Column("from_s", "from", "seconds"),
     Column("to_s", "to", "seconds"),
     Column("why", "why no kill"),
+)
+KILL_COLUMNS = (
+    Column("recording", "recording"),
+    Column("time_s", "time", "seconds"),
+    Column("process", "process", "count"),
+    Column("name", "name"),
+    Column("killer", "killer"),
 )
 TOTAL_COLUMNS = (
     Column("recording", "recording"),
@@ -55,16 +74,18 @@ def panel(inputs: Inputs) -> Panel | None:
         "scatter",
     )
     tables = [
-        Table("kill-replay", "Policies", TOTAL_COLUMNS, rows(replays, totals), True),
+        Table(PANEL, "Policies", TOTAL_COLUMNS, rows(replays, totals), True),
         Table("kill-replay-decisions", "Decisions", DECISION_COLUMNS, rows(replays, decisions)),
         Table("kill-replay-reasons", "Why not", REASON_COLUMNS, rows(replays, reasons)),
     ]
+    if kills := recorded_kills(replays):
+        tables.append(Table("kill-replay-recorded", "Recorded kills", KILL_COLUMNS, kills))
     notes = [
         "The replay follows the recording, except that the memory of victims counts as free; "
         "stalls are as recorded."
     ]
     title = "Would this killer have fired"
-    return Panel("kill-replay", title, finding(replays[-1]), [chart], tables, notes)
+    return Panel(PANEL, title, finding(replays[-1]), [chart], tables, notes)
 
 
 def series(replay: NamedReplay) -> list[Series]:
@@ -138,6 +159,42 @@ def decisions(_replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[Table
 def reasons(_replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[TableCell]]:
     """Each reason not to kill, with the time it lasted."""
     return [(reason["from_s"], reason["to_s"], reason["why"]) for reason in policy["reasons"]]
+
+
+def recorded_kills(replays: Sequence[NamedReplay]) -> list[Sequence[TableCell]]:
+    """A row for each kill of each recording."""
+    return [
+        (replay["name"], kill["time_s"], kill["process"], kill.get("name"), killer_of(kill))
+        for replay in replays
+        for kill in replay.get("recorded", [])
+    ]
+
+
+def killer_of(kill: RecordedKill) -> str | None:
+    """Who killed; none if the recording or an earlier pagewise does not say it."""
+    if kill["is_of_kernel"]:
+        return "the kernel (out of memory)"
+    number, name = kill.get("killer"), kill.get("killer_name")
+    if number is None:
+        return None
+    return f"{name} ({number})" if name else f"process {number}"
+
+
+def verdicts(inputs: Inputs) -> Iterator[Finding]:
+    """For each recording, the policies that were wrong least often."""
+    for replay in inputs.kill_replays:
+        policies = replay["policies"]
+        counts = grouped((p["policy"], p["false_alarms"] + p["missed_freezes"]) for p in policies)
+        if not counts:
+            continue
+        count, names = min(counts.items())
+        rest = f", the fewest of {format_count(len(policies))} policies" if len(counts) > 1 else ""
+        yield Finding(
+            format_counted(count, "wrong decision") if count else "no wrong decision",
+            f"by {names} on {replay['name']}{rest}.",
+            "A false alarm and a missed freeze are wrong decisions",
+            PANEL,
+        )
 
 
 def finding(replay: NamedReplay) -> str:
