@@ -190,8 +190,9 @@ def test_an_empty_slice_is_reported(
     nothing = tmp_path / "nothing.parquet"
     status, _, diagnostics = ran("slice", trace, "--from", "1h", "-o", nothing, capsys=capsys)
     assert status == 0 and "no events in that time" in diagnostics
-    status, _, diagnostics = ran("analyze", nothing, capsys=capsys)
+    status, output, diagnostics = ran("analyze", nothing, capsys=capsys)
     assert status == 0 and "has no accesses" in diagnostics
+    assert "accesses\t0" in output and "busiest" not in output
 
 
 def test_unreadable_lines_are_reported_and_counted(

@@ -174,6 +174,8 @@ def summary(result: Analysis) -> list[tuple[str, str]]:
         *sampled(result, noun),
         *larger_pages(result),
     ]
+    if result["accesses"] == 0:
+        return rows
     rows += [
         (
             f"busiest {float(share) * 100:g} % of {noun}",

@@ -50,7 +50,7 @@ pub fn walk(
     let begun = begun.filter(|(about, _)| about.sources.iter().any(|name| name == SOURCE));
     let (about, mut reader) = begun.ok_or_else(|| {
         let expected =
-            "expected a recording with kills, as `pagewise-agent record --kills` writes it";
+            "expected a recording with kills, as `pagewise-agent record --kills` writes it; for a system trace, such as Perfetto's: pagewise kills FILE";
         Error::new(ErrorKind::UnknownFormat, path, expected)
     })?;
     let mut is_cut = true;

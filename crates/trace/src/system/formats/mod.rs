@@ -47,7 +47,10 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let names: Vec<&str> = CATALOG.iter().map(|format| format.name).collect();
-        let message = format!("expected a system trace; formats are {}", names.join(", "));
+        let message = format!(
+            "expected a system trace; formats are {}; to see what another file holds: pagewise info FILE",
+            names.join(", ")
+        );
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
     })
 }
