@@ -1,8 +1,8 @@
-// A QEMU user-mode plugin that counts two things in single calls of a program, those between its functions
-// decision_begins and decision_ends: instructions, and different addresses that they read or write in the program's
-// tables. A table is memory that the program got by mmap; MALLOC_MMAP_THRESHOLD_ makes malloc do so from that size
-// on. At each call of form_begins, and at the end, the plugin writes the largest counts since the call before as a
-// line to standard error. They are the same in every run of the same code.
+// A QEMU user-mode plugin that measures decisions of a program, its calls between decision_begins and decision_ends.
+// For each decision it counts the instructions, and the different addresses that they read or write in tables. A
+// table is memory that the program got by mmap. malloc calls mmap for MALLOC_MMAP_THRESHOLD_ bytes or more; smaller
+// memory is not counted. At each call of form_begins, and at the end, the plugin writes the largest counts since the
+// call before as a line to standard error. They are the same in every run of the same code.
 //
 //     MALLOC_MMAP_THRESHOLD_=400000 qemu-x86_64 -plugin decision_instructions.so target/release/examples/decisions
 #include <inttypes.h>

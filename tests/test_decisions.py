@@ -40,7 +40,8 @@ def test_decisions_are_bounded_in_instructions_and_addresses(tmp_path: Path) -> 
         timeout=1200,
         check=False,
         # The tables are what malloc gets by mmap: a byte of each slot, or four of each frame, is
-        # 512 KiB. The lists of `adaptive`, one for each age and kind of page, are 324 KiB.
+        # 512 KiB. Smaller memory does not count: a bit of each slot is 64 KiB, and the lists of
+        # `adaptive`, one for each age and kind of page, are 324 KiB.
         env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "400000"},
     )
     if "plugin" in done.stderr and done.returncode != 0:

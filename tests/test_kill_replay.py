@@ -7,6 +7,7 @@ import pytest
 
 import pagewise as pw
 from pagewise import cli
+from pagewise.commands.replay_kills import recorded_kills
 
 RECORDING = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
 MIB = 1 << 20
@@ -61,6 +62,17 @@ def test_kills_without_a_moment_are_reported_as_unknown(
     assert cli.run(command) == 0
     printed = capsys.readouterr()
     assert "1 of 1" in printed.out and "between two recorded moments" not in printed.err
+
+
+def test_recorded_kills_beyond_the_limit_are_counted() -> None:
+    (kill,) = pw.replay_kills(RECORDING, policy="largest")["recorded"]
+    of_kernel = {**kill, "is_of_kernel": True, "killer": None, "killer_name": None}
+    unknown = {**kill, "name": None, "killer": None, "killer_name": None}
+    _, rows, rest = recorded_kills([of_kernel, unknown, *[kill] * 20])
+    assert rest == "and 2 more; --json has all"
+    text = str(rows)
+    assert "the kernel (out of memory)" in text and "unknown" in text and "process 25274" in text
+    assert recorded_kills([]) == []
 
 
 def test_info_describes_a_recording_of_kills(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from pagewise.grids import results
 from pagewise.grids.run import sweep
 
 KINDS = ("csv", "parquet")
-"""A recording of which `sweep` makes a numbered copy, and a trace file, which has numbers."""
+"""A recording of which `sweep` makes a numbered copy, and a trace file, which has page numbers."""
 REQUESTS = {
     "sizes": ["0", "64KiB"],
     "device": [{"fast": "4/5us", "slow": "90/40us"}],
@@ -48,7 +48,7 @@ def after(
     happening: Callable[[], object],
     calls: int = 1,
 ) -> None:
-    """Makes something happen when a function has returned as many times."""
+    """Calls `happening` when a function has returned for the `calls`-th time."""
     function, returned = getattr(owner, name), itertools.count(1)
 
     def replaced(*arguments: object, **named: object) -> object:
@@ -68,8 +68,8 @@ def table_of(folder: Path, *traces: Path) -> bytes:
 
 
 def require_changed(trace: Path, output: Path) -> None:
-    """Requires that every cell of a trace has failed since it changed, and runs in the next
-    sweep."""
+    """Requires that every cell of a trace failed because the trace changed, and that the next
+    sweep runs these cells."""
     rows = results.read(str(output))
     assert [row["error"] for row in rows] == [f"{trace}: {CHANGED}"] * CELLS
     assert [row["outcome"] for row in rows] == [None] * CELLS
@@ -143,7 +143,7 @@ def test_a_file_that_vanishes_fails_only_its_own_cells(
     assert {failure["trace"] for failure in report["failed"]} == {gone.name}
     (error,) = {failure["error"] for failure in report["failed"]}
     assert error == (
-        f"{gone}: vanished while the sweep ran: No such file or directory; "
+        f"{gone}: cannot be read any more: No such file or directory; "
         "restore it and run the sweep again"
     )
 

@@ -1595,8 +1595,8 @@ class RecordedKill(TypedDict):
     is_of_kernel: bool
     """Whether the kernel's out-of-memory killer chose it."""
     killer: int | None
-    """Process or thread that sent the first signal; none if the kernel chose the victim or the
-    recording lacks it."""
+    """Process or thread that sent the first signal; null if the kernel chose the victim, if the
+    recording lacks it, and always for system traces."""
     killer_name: str | None
     """Name of the killer, if it was recorded alive."""
     has_moment: bool

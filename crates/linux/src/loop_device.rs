@@ -176,14 +176,25 @@ pub fn is_attached(root: &Root, path: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// The file of the device at `path`; None if that is no loop device, or has no file.
+/// The file of the loop device at `path`; None if it is another device, or has no file.
 ///
 /// # Errors
 /// The operating system refuses.
 pub fn file_of(root: &Root, path: &Path) -> Result<Option<PathBuf>, Error> {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
-    let text = root.read(attribute(name, "loop/backing_file"))?;
-    Ok(text.map(|text| PathBuf::from(text.trim_end_matches('\n'))))
+    let number = std::fs::metadata(path).map(|found| found.rdev());
+    let number = number.map_err(|error| Error::refused("look at", path, error))?;
+    file_of_number(root, libc::major(number), libc::minor(number))
+}
+
+/// The file of the loop device with this number, or of the one with this partition.
+fn file_of_number(root: &Root, major: u32, minor: u32) -> Result<Option<PathBuf>, Error> {
+    let folder = Path::new("/sys/dev/block").join(format!("{major}:{minor}"));
+    for attribute in ["loop/backing_file", "../loop/backing_file"] {
+        if let Some(text) = root.read(folder.join(attribute))? {
+            return Ok(Some(PathBuf::from(text.trim_end_matches('\n'))));
+        }
+    }
+    Ok(None)
 }
 
 /// Detaches the file of the device at `path`; a device without a file is ignored.
@@ -228,10 +239,6 @@ mod tests {
         }
         assert_eq!(holding(&root, "swap-1").unwrap(), [Path::new("/dev/loop0")]);
         assert_eq!(holding(&root, "swap").unwrap(), [Path::new("/none"); 0]);
-        let file = file_of(&root, Path::new("/dev/loop1")).unwrap();
-        assert_eq!(file, Some(PathBuf::from("/swap-12")));
-        assert_eq!(file_of(&root, Path::new("/dev/vda")).unwrap(), Some(PathBuf::from("x")));
-        assert_eq!(file_of(&root, Path::new("/dev/vdb")).unwrap(), None);
         assert!(is_attached(&root, Path::new("/srv/swap-1")).unwrap());
         assert!(!is_attached(&root, Path::new("/swap-1")).unwrap());
         // Another name of the same file.
@@ -239,5 +246,27 @@ mod tests {
         std::fs::write(root.path("/srv/swap-1"), "").unwrap();
         std::fs::hard_link(root.path("/srv/swap-1"), root.path("/other")).unwrap();
         assert!(is_attached(&root, Path::new("/other")).unwrap());
+    }
+
+    #[test]
+    fn the_file_of_a_device_or_of_its_partition_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let disk = root.path("/sys/devices/virtual/block/loop3");
+        std::fs::create_dir_all(disk.join("loop")).unwrap();
+        std::fs::create_dir_all(disk.join("loop3p1")).unwrap();
+        std::fs::write(disk.join("loop/backing_file"), "/srv/disk image\n").unwrap();
+        let numbers = root.path("/sys/dev/block");
+        std::fs::create_dir_all(&numbers).unwrap();
+        let link = |target: &Path, name: &str| {
+            std::os::unix::fs::symlink(target, numbers.join(name)).unwrap();
+        };
+        link(&disk, "7:3");
+        link(&disk.join("loop3p1"), "259:0");
+        for (major, minor) in [(7, 3), (259, 0)] {
+            let file = file_of_number(&root, major, minor).unwrap();
+            assert_eq!(file, Some(PathBuf::from("/srv/disk image")));
+        }
+        assert_eq!(file_of_number(&root, 254, 0).unwrap(), None);
     }
 }

@@ -1,5 +1,6 @@
-//! Decides three million requests in every architecture, for `tests/decision_instructions.c`, which counts the
-//! instructions of each decision. Prints the name of each architecture, with the option that was set, in order.
+//! Decides 3.5 million requests in every architecture, for `tests/decision_instructions.c`, which counts the
+//! instructions and addresses of each decision. Prints the name of each architecture, with the option that was set,
+//! in order.
 
 use policy::placement::Latencies;
 use policy::tiers::{Area, CATALOG, Live, LiveRequest, Moves, Request, Values, serve};

@@ -1,6 +1,6 @@
 """Help texts and the errors about missing arguments, for a terminal of any width.
 
-Commands in backticks are never wrapped, and long examples only at a backslash, so that both can be
+Commands in backticks are never wrapped. Long examples break only after a backslash. So both can be
 pasted. Below `NARROW` columns, descriptions of options are under their names.
 """
 
@@ -167,8 +167,8 @@ def listed(rows: list[Row]) -> Iterator[str]:
 
 
 def continued(example: str) -> Iterator[str]:
-    """An example, indented; a long one goes on in the next line after a backslash. Lines break only
-    before options."""
+    """An example, indented; a long one continues on the next line after a backslash. Lines break
+    only before options."""
     line, indent = "  ", " " * 6
     for part in BEFORE_OPTION.split(example):
         if line.strip() and len(line) + len(part) + len(" \\") > width():

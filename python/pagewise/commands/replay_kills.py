@@ -195,7 +195,7 @@ def recorded_kills(kills: list[RecordedKill]) -> list[Part]:
         for kill in kills[:KILLS_SHOWN]
     ]
     more = len(kills) - len(rows)
-    rest = [f"{format_count(more)} more kills are in --json"] if more else []
+    rest = [f"and {format_count(more)} more; --json has all"] if more else []
     return ["", figures(["killed at", "victim", "killer"], rows, words=3), *rest]
 
 

@@ -17,7 +17,7 @@ def run(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME...",
             help="A result, or a command for all results that it prints; default: list all "
             "results.",
             show_default=False,

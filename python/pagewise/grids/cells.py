@@ -68,7 +68,7 @@ def run(task: Task, content: Content, progress: Progress | None = None) -> list[
         with content.opened() as found:
             return _results(task, found, progress)
     except PagewiseError as error:
-        return [CellResult(error=str(error))] * len(task.cells)
+        return [CellResult(error=str(error), is_of_trace=True)] * len(task.cells)
 
 
 def _results(task: Task, found: Numbered, progress: Progress | None) -> list[CellResult]:

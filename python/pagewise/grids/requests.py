@@ -20,6 +20,8 @@ class CellResult:
 
     outcome: str | None = None
     error: str | None = None
+    is_of_trace: bool = False
+    """Whether the trace could not be read, so that another trace of the same content may do."""
 
 
 class Request(Protocol):

@@ -119,7 +119,7 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> tuple[list[Cell], li
     """Every cell of the grid, and the files of folders and patterns that are left out since they
     cannot be read; appends other invalid traces, and requests, to ``problems``.
 
-    Cells of traces with the same content have the same key, and run once.
+    Cells of traces with the same content have the same key, and run once, or until one succeeds.
     """
     understood = [_understood(request, problems) for request in grid.requests]
     traces: list[tuple[TraceSource, str]] = []
@@ -171,17 +171,15 @@ def _unreadable(trace: TraceSource, folder: Path, error: PagewiseError) -> Unrea
 
 
 def _rounds(cells: Iterable[Cell], outcomes: Mapping[str, CellResult]) -> Iterator[list[Cell]]:
-    """The cells to run: first one of each key without a result, then, of the keys whose cell
-    failed, the next cell, whose trace has the same content."""
+    """Yields the cells to run: first one cell for each key without a result, then the next cell
+    of each key whose trace could not be read; that cell's trace has the same content."""
     waiting: dict[str, list[Cell]] = {}
     for cell in cells:
         if cell.key not in outcomes:
             waiting.setdefault(cell.key, []).append(cell)
     while waiting:
         yield [same.pop(0) for same in waiting.values()]
-        waiting = {
-            key: same for key, same in waiting.items() if same and outcomes[key].outcome is None
-        }
+        waiting = {key: same for key, same in waiting.items() if same and outcomes[key].is_of_trace}
 
 
 def _sizes(
@@ -203,7 +201,7 @@ def _sizes(
             except PagewiseError as error:
                 errors[trace] = str(error)
         if trace in errors:
-            failures[cell.key] = CellResult(error=errors[trace])
+            failures[cell.key] = CellResult(error=errors[trace], is_of_trace=True)
     return sizes, failures
 
 

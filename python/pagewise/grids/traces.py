@@ -25,6 +25,8 @@ class FileState:
 
     size_bytes: int
     modified_ns: int
+    status_changed_ns: int
+    """Also differs if a program writes the file and sets its time of modification back."""
     inode: int
 
 
@@ -114,11 +116,11 @@ def state_of(path: Path) -> FileState:
         status = path.stat()
     except OSError as error:
         raise UnreadableInput(
-            f"{path}: vanished while the sweep ran: {error.strerror}; "
+            f"{path}: cannot be read any more: {error.strerror}; "
             "restore it and run the sweep again",
             path=str(path),
         ) from error
-    return FileState(status.st_size, status.st_mtime_ns, status.st_ino)
+    return FileState(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ class Content:
     def opened(self) -> Iterator[Numbered]:
         """The content with numbered pages, while the block runs.
 
-        Raises UnreadableInput, before the block or after it, if the file has changed or vanished. A
-        copy with numbered pages does not change, and makes the file superfluous.
+        Raises UnreadableInput, before the block or after it, if the file has changed or vanished.
+        Once a copy with numbered pages exists, the file is no longer needed.
         """
         copy = self.folder / f"{self.sha256}.parquet"
         if not copy.exists():
@@ -163,8 +165,8 @@ class Content:
             f"{path}: changed while the sweep ran; run the sweep again", path=str(path)
         )
         state = state_of(path)
-        # A file with another state may have the same content: it was touched, or is another
-        # machine's.
+        # A file with another state may have the same content: it was touched, or it is on another
+        # machine.
         if state != self.source.state and content_digest(path) != self.sha256:
             raise changed
         try:
@@ -173,7 +175,8 @@ class Content:
             if state_of(path) != state:
                 raise changed from error
             raise
-        if state_of(path) != state:
+        # The owner, the mode and the number of names are part of the state, but not of the content.
+        if state_of(path) != state and content_digest(path) != self.sha256:
             raise changed
 
 

@@ -67,7 +67,8 @@ pub struct RecordedKill {
     pub name: Option<String>,
     /// Whether the kernel's out-of-memory killer chose it.
     pub is_of_kernel: bool,
-    /// Process or thread that sent the first signal; none if the kernel chose the victim or the recording lacks it.
+    /// Process or thread that sent the first signal; null if the kernel chose the victim, if the recording lacks it,
+    /// and always for system traces.
     pub killer: Option<u32>,
     /// Name of the killer, if it was recorded alive.
     pub killer_name: Option<String>,

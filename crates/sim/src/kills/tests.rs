@@ -141,6 +141,11 @@ fn decisions_are_compared_with_freezes_and_kills() {
     assert_eq!((outcome.recorded[0].killer, &outcome.recorded[0].killer_name), (None, &None));
     assert_eq!(outcome.recorded[0].name.as_deref(), Some("p11"));
     assert_eq!(outcome.recorded[0].time_s, 4.0);
+    let signal_first =
+        vec![moment(0, 900, 0), kill(9_000_000_000, false), kill(9_000_035_000, true)];
+    let outcome = replay("minfree", LEVELS, signal_first);
+    assert_eq!(outcome.recorded.len(), 1);
+    assert!(outcome.recorded[0].is_of_kernel && outcome.recorded[0].killer.is_none());
     assert!(outcome.freezes[0].is_kernel_kill);
     assert_eq!(outcome.policies[0].missed_freezes, 1);
 }

@@ -144,7 +144,7 @@ fn options() -> OpenOptions {
 }
 
 fn open_device(root: &Root, path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
-    // The kernel would open such a device, and refuse every write.
+    // The kernel opens a loop device over a swap file in use, but refuses every write to it.
     if let Some(file) = loop_device::file_of(root, path)?
         && swap::areas(root)?.iter().any(|area| is_same(&area.path, &file))
     {

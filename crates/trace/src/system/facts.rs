@@ -8,7 +8,7 @@ use super::{BlockStage, CounterSource, Event, Fault, Kind, MemoryPart, Names};
 /// Counts of what the events of a trace say.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// By the address of the name, which is faster than by its text; so a name may have two rows.
+    /// Names are compared by address, which is faster than by text. So a name at two addresses has two rows.
     counts: Vec<(&'static str, u64)>,
     times_ns: Option<(i64, i64)>,
 }
