@@ -26,7 +26,7 @@ class FileState:
     size_bytes: int
     modified_ns: int
     status_changed_ns: int
-    """Also differs if a program writes the file and sets its time of modification back."""
+    """Differs from before even if a program writes the file and sets ``modified_ns`` back."""
     inode: int
 
 
