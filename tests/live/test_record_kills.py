@@ -27,9 +27,17 @@ def replayed(recording: Path, **options: object) -> dict[str, Any]:
     return pw.replay_kills(recording, policy="largest", options={"largest": options})
 
 
+TRIES = 3
+
+
 @pytest.mark.parametrize("policy", ["largest", "minfree", "restart-cost"])
 def test_the_replay_names_the_victims_of_killd(tmp_path: Path, policy: str) -> None:
     found = outcome(squeeze(7, policy), tmp_path / "squeeze")
+    for again in range(TRIES - 1):
+        # On a busy machine killd may run too late, and the kernel's OOM killer ends the squeeze.
+        if found.killed or not found.oom_kills:
+            break
+        found = outcome(squeeze(7, policy), tmp_path / f"squeeze-{again}")
     assert found.killed, "the squeeze ends with a kill"
     assert found.named == found.killed
     (replay,) = found.result["policies"]

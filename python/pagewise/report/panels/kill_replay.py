@@ -166,7 +166,7 @@ def recorded_kills(replays: Sequence[NamedReplay]) -> list[Sequence[TableCell]]:
     return [
         (replay["name"], kill["time_s"], kill["process"], kill.get("name"), killer_of(kill))
         for replay in replays
-        for kill in replay.get("recorded", [])
+        for kill in replay.get("recorded") or []
     ]
 
 
