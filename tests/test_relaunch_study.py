@@ -93,6 +93,15 @@ def test_launches_on_emulated_storage_have_their_own_target(tmp_path: Path) -> N
     )
 
 
+def test_runs_with_other_settings_of_relaunchd_are_not_one_side(tmp_path: Path) -> None:
+    folders = sides(tmp_path, 0.5)
+    visits = rounds(2, 60.0, 60.0, 0.5, 0.5)
+    plan = f"{PREFETCH}\nprefetch_cold = true\n"
+    folders.append(write_run(tmp_path / "cold", visits, minfree=plan, start_ns=len(folders)))
+    with pytest.raises(UsageError, match="they differ in prefetch_cold"):
+        relaunch.study(folders, tmp_path, seed=1, progress=None)
+
+
 def test_a_single_run_of_each_kind_carries_no_verdict(tmp_path: Path) -> None:
     found = judged(sides(tmp_path, 0.5, runs=1), tmp_path)
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}

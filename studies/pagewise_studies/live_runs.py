@@ -31,7 +31,6 @@ def read_comparable(
     has another plan, or can carry no verdict (except with ``allow_invalid``).
     """
     runs = sorted(read_runs(folders, allow_invalid=allow_invalid), key=lambda run: run.start_ns)
-    first = runs[0]
     for run in runs:
         if run.unfinished:
             raise UnreadableInput(
@@ -39,15 +38,23 @@ def read_comparable(
                 path=str(run.folder),
                 hint="run its plan again, or leave this folder out",
             )
+    refuse_different(runs, free)
+    refuse_twice(runs)
+    return runs
+
+
+def refuse_different(runs: Sequence[LaunchRun], free: Collection[str]) -> None:
+    """Raises UsageError for runs whose plans differ in entries other than ``free``."""
+    first = runs[0]
+    for run in runs:
         if differing := _differing(first, run, NAMES.union(free)):
             raise UsageError(
                 f"{run.folder} and {first.folder} ran different plans: they differ in "
                 f"{', '.join(differing)}",
                 path=str(run.folder),
-                hint="give runs of one plan, which may differ in " + ", ".join(sorted(free)),
+                hint="give runs of one plan"
+                + (f", which may differ in {', '.join(sorted(free))}" if free else ""),
             )
-    refuse_twice(runs)
-    return runs
 
 
 def refuse_twice(runs: Iterable[LaunchRun]) -> None:

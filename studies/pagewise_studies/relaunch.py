@@ -22,7 +22,7 @@ from pagewise.storage import read_text
 from pagewise.units import MIB
 from pagewise_studies import outcome
 from pagewise_studies.figure import Figure, Point
-from pagewise_studies.live_runs import LATER, RUNS_MIN, emulated, read_comparable
+from pagewise_studies.live_runs import LATER, RUNS_MIN, emulated, read_comparable, refuse_different
 from pagewise_studies.predict import Prediction, predictions
 from pagewise_studies.table import Row, Table
 from pagewise_studies.verdict import (
@@ -44,6 +44,10 @@ ALL = "all"
 WITHOUT, WITH = "without relaunchd", "with relaunchd"
 LOG = "relaunchd.log"
 SLOWER_AT_MOST = 1.05
+PREFETCH = frozenset(
+    ("prefetch", "prefetch_order", "prefetch_page_out", "prefetch_cold")
+)
+"""The entries of a plan in which runs may differ from those without relaunchd."""
 PHONE = "emmc-5.1"
 """The device with a target of its own."""
 
@@ -106,7 +110,7 @@ def study(
     allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_comparable(folders, {"prefetch", "prefetch_order"}, allow_invalid=allow_invalid)
+    runs = read_comparable(folders, PREFETCH, allow_invalid=allow_invalid)
     sides = {False: [], True: []}  # type: dict[bool, list[LaunchRun]]
     for run in runs:
         sides[bool(run.plan.get("prefetch"))].append(run)
@@ -117,6 +121,7 @@ def study(
             f"all of these are {'without' if without else 'with'}",
             hint="run the same plan the other way, and give all folders of both kinds",
         )
+    refuse_different(prefetched, ())
     by_app = [_counted(of_side) for of_side in (without, prefetched)]
     apps = [app for app in runs[0].applications if all(app in counted for counted in by_app)]
     if not apps:

@@ -62,6 +62,12 @@ pub struct Plan {
     /// The order in which relaunchd reads pages; None for its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_order: Option<relaunch::Order>,
+    /// Whether relaunchd pages out what it does not predict, when it freezes an application.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefetch_page_out: bool,
+    /// Whether relaunchd lets the kernel first reclaim what stays in memory, when it freezes an application.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefetch_cold: bool,
     /// The storage that files are read from; None for the machine's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage: Option<Storage>,
@@ -397,6 +403,9 @@ answer = "done"
                 "expected `serial` or `batch`",
             ),
             ("order", "swappiness = 201\norder", "swappiness: 201: expected 0 to 200"),
+            ("order", "prefetch_order = 'use'\norder", "prefetch_order needs `prefetch = true`"),
+            ("order", "prefetch_page_out = true\norder", "prefetch_page_out needs `prefetch"),
+            ("order", "prefetch_cold = true\norder", "prefetch_cold needs `prefetch = true`"),
             ("order", "schedule = { kind = 'zipf' }\norder", "missing field `exponent`"),
             ("visit {round}", "a\\nb", "applications.notes: request: \"a\\nb\": expected one line"),
             ("[\"cat\"]", "['cat', \"\\u0000\"]", "command: \"\\0\": expected no NUL"),

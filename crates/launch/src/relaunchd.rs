@@ -36,6 +36,8 @@ pub(crate) struct Relaunchd {
 struct Settings {
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<Order>,
+    page_out: bool,
+    cold: bool,
     app: Vec<App>,
     sockets: Sockets,
 }
@@ -55,8 +57,13 @@ impl Settings {
     fn of(plan: &Plan, layout: &dyn Layout) -> Settings {
         let app = |name: &String| App { name: name.clone(), cgroup: layout.programs().join(name) };
         let app = plan.applications.keys().map(app).collect();
-        let order = plan.prefetch_order;
-        Settings { order, app, sockets: Sockets { control: PathBuf::from(CONTROL) } }
+        Settings {
+            order: plan.prefetch_order,
+            page_out: plan.prefetch_page_out,
+            cold: plan.prefetch_cold,
+            app,
+            sockets: Sockets { control: PathBuf::from(CONTROL) },
+        }
     }
 }
 
@@ -148,7 +155,8 @@ mod tests {
     fn relaunchd_watches_the_group_of_each_application() {
         let plan: Plan = toml::from_str(
             "name = 'a'\norder = ['notes']\nmode = 'swap-file'\nbudget = '1GiB'\nswap_size = '2GiB'\n\
-             prefetch = true\nprefetch_order = 'use'\n[applications.notes]\ncommand = ['cat']\ninterface = 'line'\n",
+             prefetch = true\nprefetch_order = 'use'\nprefetch_page_out = true\nprefetch_cold = true\n\
+             [applications.notes]\ncommand = ['cat']\ninterface = 'line'\n",
         )
         .unwrap();
         let layout = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
@@ -159,6 +167,7 @@ mod tests {
         let config = relaunch::Config::load(&[path]).unwrap();
         assert_eq!(config.apps[0].cgroup, Path::new("/freezer/launch/notes"));
         assert_eq!(config.order, Order::Use);
+        assert!(config.page_out && config.cold);
         assert_eq!(config.sockets.control, Path::new(CONTROL));
     }
 }

@@ -59,8 +59,13 @@ impl Plan {
         if self.prefetch && !mode.has_swap() {
             return Err(format!("prefetch: mode {mode} has no swap to read from"));
         }
-        if self.prefetch_order.is_some() && !self.prefetch {
-            return Err("prefetch_order needs `prefetch = true`".to_owned());
+        let of_relaunchd = [
+            ("prefetch_order", self.prefetch_order.is_some()),
+            ("prefetch_page_out", self.prefetch_page_out),
+            ("prefetch_cold", self.prefetch_cold),
+        ];
+        if let Some((entry, _)) = of_relaunchd.iter().find(|(_, is_set)| *is_set && !self.prefetch) {
+            return Err(format!("{entry} needs `prefetch = true`"));
         }
         self.storage.as_ref().map_or(Ok(()), Storage::check)?;
         if self.swappiness > 200 {
