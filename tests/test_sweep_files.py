@@ -78,35 +78,21 @@ def require_changed(trace: Path, output: Path) -> None:
     assert output.read_bytes() == table_of(output.parent, trace)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_file_that_changes_after_its_sha256_was_taken_has_no_outcome(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("owner", "after_this", "kind"),
+    [
+        (hashlib, "file_digest", "csv"),
+        (hashlib, "file_digest", "parquet"),
+        (_core, "number_trace", "csv"),
+        (_core, "simulate_many", "parquet"),
+    ],
+)
+def test_a_file_that_changes_while_the_sweep_runs_has_no_outcome(
+    owner: object, after_this: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace, output = recording(tmp_path / f"one.{kind}", 8), tmp_path / "results.parquet"
     with monkeypatch.context() as patches:
-        after(patches, hashlib, "file_digest", lambda: recording(trace, 12))
-        report = sweep(grid(trace), output)
-    assert (report["computed"], len(report["failed"])) == (0, CELLS)
-    require_changed(trace, output)
-
-
-def test_a_file_that_changes_while_its_pages_are_numbered_has_no_outcome(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, output = recording(tmp_path / "one.csv", 8), tmp_path / "results.parquet"
-    with monkeypatch.context() as patches:
-        after(patches, _core, "number_trace", lambda: recording(trace, 12))
-        report = sweep(grid(trace), output)
-    assert (report["computed"], len(report["failed"])) == (0, CELLS)
-    require_changed(trace, output)
-
-
-def test_a_file_that_changes_during_a_pass_over_it_has_no_outcome(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, output = recording(tmp_path / "one.parquet", 8), tmp_path / "results.parquet"
-    with monkeypatch.context() as patches:
-        after(patches, _core, "simulate_many", lambda: recording(trace, 12))
+        after(patches, owner, after_this, lambda: recording(trace, 12))
         report = sweep(grid(trace), output, jobs=1)
     assert (report["computed"], len(report["failed"])) == (0, CELLS)
     require_changed(trace, output)

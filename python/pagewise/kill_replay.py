@@ -13,7 +13,7 @@ from pagewise.recording import PathLike, Progress
 from pagewise.units import parse_time
 
 if TYPE_CHECKING:
-    from pagewise.types import ReplayKills
+    from pagewise.types import RecordedKill, ReplayKills
 
 KILLS = ("serial", "batch")
 
@@ -70,3 +70,16 @@ def replay_kills(
         raise NothingRecorded(f"{path}: has no moments: the recorder was stopped at once")
     result["recording"] = path  # which need not be UTF-8
     return result
+
+
+def killer_of(kill: RecordedKill) -> str | None:
+    """Who killed; None if the recording, or the pagewise that replayed it, does not say."""
+    if kill["is_of_kernel"]:
+        return "the kernel (out of memory)"
+    number = kill.get("killer")
+    return None if number is None else process_named(kill.get("killer_name"), number)
+
+
+def process_named(name: str | None, number: int) -> str:
+    """A process by its name, which can be unknown, and its number."""
+    return f"{name} ({number})" if name else f"process {number}"

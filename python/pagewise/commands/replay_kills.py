@@ -10,7 +10,7 @@ from pagewise import _core
 from pagewise.commands import list_
 from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
-from pagewise.kill_replay import replay_kills
+from pagewise.kill_replay import killer_of, process_named, replay_kills
 from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
@@ -188,22 +188,13 @@ def recorded_kills(kills: list[RecordedKill]) -> list[Part]:
         [
             format_seconds(kill["time_s"]),
             process_named(kill["name"], kill["process"]),
-            "the kernel (out of memory)"
-            if kill["is_of_kernel"]
-            else process_named(kill["killer_name"], kill["killer"]),
+            killer_of(kill) or "unknown",
         ]
         for kill in kills[:KILLS_SHOWN]
     ]
     more = len(kills) - len(rows)
     rest = [f"and {format_count(more)} more; --json has all"] if more else []
     return ["", figures(["killed at", "victim", "killer"], rows, words=3), *rest]
-
-
-def process_named(name: str | None, number: int | None) -> str:
-    """A process by its name and number; either can be unknown."""
-    if number is None:
-        return "unknown"
-    return f"{name} ({number})" if name else f"process {number}"
 
 
 def recorded_victims(replay: PolicyReplay) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from pagewise.kill_replay import killer_of
 from pagewise.report.inputs import Inputs, NamedReplay
 from pagewise.report.model import (
     Axis,
@@ -20,7 +21,7 @@ from pagewise.report.model import (
 from pagewise.units import format_count, format_counted, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import Decision, PolicyReplay, RecordedKill, Victim
+    from pagewise.types import Decision, PolicyReplay, Victim
 
 PANEL = "kill-replay"
 
@@ -168,16 +169,6 @@ def recorded_kills(replays: Sequence[NamedReplay]) -> list[Sequence[TableCell]]:
         for replay in replays
         for kill in replay.get("recorded") or []
     ]
-
-
-def killer_of(kill: RecordedKill) -> str | None:
-    """Who killed; none if the recording or an earlier pagewise does not say it."""
-    if kill["is_of_kernel"]:
-        return "the kernel (out of memory)"
-    number, name = kill.get("killer"), kill.get("killer_name")
-    if number is None:
-        return None
-    return f"{name} ({number})" if name else f"process {number}"
 
 
 def verdicts(inputs: Inputs) -> Iterator[Finding]:
