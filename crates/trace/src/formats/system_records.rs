@@ -11,9 +11,10 @@ use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Stage, Traits};
 use crate::system::{
-    BlockRequest, BlockStage, Contents, Event, Facts, Kind, Name, Sorted, SystemReader, Tally,
+    BlockRequest, BlockStage, Contents, Event, Facts, Kind, Name, Names, Sorted, SystemReader,
+    Tally,
 };
-use crate::{Error, ErrorKind, Position};
+use crate::{Error, ErrorKind, Position, Reject};
 
 /// Records per call of `read`, and one event's more.
 const RECORDS_PER_READ: usize = 1 << 14;
@@ -91,15 +92,54 @@ fn look_ahead(input: Input, open: Open, wants_pages: bool) -> Found {
     found
 }
 
-struct SystemRecords {
-    reader: Sorted<Box<dyn SystemReader>>,
+/// Counts what all events say, and passes on those that become records or name processes. The others, most of
+/// a trace, need not be sorted.
+struct Needed {
+    reader: Box<dyn SystemReader>,
     is_of_pages: bool,
+    events: Vec<Event>,
+    facts: Facts,
+}
+
+impl Needed {
+    fn is_needed(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Thread { .. } | Kind::Process { .. } => true,
+            Kind::Block(_) => !self.is_of_pages,
+            Kind::PageAdded { .. } | Kind::PageDeleted { .. } => self.is_of_pages,
+            _ => false,
+        }
+    }
+}
+
+impl SystemReader for Needed {
+    fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
+        self.events.clear();
+        let is_more = self.reader.read(&mut self.events, tally)?;
+        let names = self.reader.names();
+        for event in &self.events {
+            self.facts.add(event, names);
+        }
+        events.extend(self.events.iter().filter(|event| self.is_needed(&event.kind)));
+        Ok(is_more)
+    }
+
+    fn names(&self) -> &Names {
+        self.reader.names()
+    }
+
+    fn rejects(&self) -> (u64, &[Reject]) {
+        self.reader.rejects()
+    }
+}
+
+struct SystemRecords {
+    reader: Sorted<Needed>,
     /// Events that are read; `taken` of them have become records.
     events: Vec<Event>,
     taken: usize,
     is_read: bool,
     tally: Tally,
-    facts: Facts,
     /// Process of each thread, and name of each process under its own number.
     threads: HashMap<u32, (u32, Name)>,
 }
@@ -121,27 +161,25 @@ impl RecordReader for SystemRecords {
             && records.len() < full
         {
             self.taken += 1;
-            self.facts.add(&event, self.reader.names());
             self.take(&event, records, ledger);
         }
         Ok(true)
     }
 
     fn traits(&self) -> Traits {
-        if self.is_of_pages { Traits::PAGE_EVENTS } else { Traits::BLOCK_EVENTS }
+        if self.reader.inner().is_of_pages { Traits::PAGE_EVENTS } else { Traits::BLOCK_EVENTS }
     }
 }
 
 impl SystemRecords {
     fn new(reader: Box<dyn SystemReader>, is_of_pages: bool) -> SystemRecords {
+        let (events, facts) = (Vec::new(), Facts::default());
         SystemRecords {
-            reader: Sorted::new(reader),
-            is_of_pages,
+            reader: Sorted::new(Needed { reader, is_of_pages, events, facts }),
             events: Vec::new(),
             taken: 0,
             is_read: false,
             tally: Tally::default(),
-            facts: Facts::default(),
             threads: HashMap::new(),
         }
     }
@@ -150,10 +188,8 @@ impl SystemRecords {
         match event.kind {
             Kind::Thread { tid, pid, .. } => self.know(tid, pid, Name::NONE),
             Kind::Process { pid, name, .. } => self.know(pid, pid, name),
-            Kind::Block(block) if !self.is_of_pages => {
-                self.request(event, block, records, ledger);
-            }
-            Kind::PageAdded { device, inode, page, order } if self.is_of_pages => {
+            Kind::Block(block) => self.request(event, block, records, ledger),
+            Kind::PageAdded { device, inode, page, order } => {
                 self.pages(
                     Operation::Request,
                     event,
@@ -162,7 +198,7 @@ impl SystemRecords {
                     ledger,
                 );
             }
-            Kind::PageDeleted { device, inode, page, order } if self.is_of_pages => {
+            Kind::PageDeleted { device, inode, page, order } => {
                 self.pages(Operation::Evict, event, (device, inode, page, order), records, ledger);
             }
             _ => {}
@@ -254,10 +290,11 @@ impl SystemRecords {
         for (what, count) in tally.losses() {
             ledger.lose(what, count);
         }
-        for time_ns in self.facts.times_ns().into_iter().flatten() {
+        let mut facts = std::mem::take(&mut self.reader.inner_mut().facts);
+        for time_ns in facts.times_ns().into_iter().flatten() {
             ledger.note_time(u64::try_from(time_ns).unwrap_or(0));
         }
-        let contents = Contents::new(&tally, self.facts.take_counts());
+        let contents = Contents::new(&tally, facts.take_counts());
         match &mut ledger.system {
             Some(known) => known.join(contents),
             none => *none = Some(contents),

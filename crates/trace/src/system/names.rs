@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 /// The longest text that is kept; the rest of a longer text is cut.
 pub const NAME_BYTES_MAX: usize = 4096;
 
@@ -29,7 +31,7 @@ impl Name {
 #[derive(Debug)]
 pub struct Names {
     texts: Vec<Arc<[u8]>>,
-    numbers: HashMap<Arc<[u8]>, u32>,
+    numbers: HashMap<Arc<[u8]>, u32, RandomState>,
     bytes: usize,
     bytes_max: usize,
     refused: u64,
@@ -47,8 +49,8 @@ impl Names {
 
     /// An empty table of at most about `bytes_max` bytes, and a reserve for [`Self::intern_needed`].
     pub fn with_limit(bytes_max: usize) -> Names {
-        let mut names =
-            Names { texts: Vec::new(), numbers: HashMap::new(), bytes: 0, bytes_max, refused: 0 };
+        let (texts, numbers) = (Vec::new(), HashMap::default());
+        let mut names = Names { texts, numbers, bytes: 0, bytes_max, refused: 0 };
         names.insert(b"");
         names.insert(b"(further names)");
         names

@@ -55,6 +55,16 @@ impl<R: SystemReader> Sorted<R> {
         }
     }
 
+    /// The reader whose events are sorted.
+    pub fn inner(&self) -> &R {
+        &self.reader
+    }
+
+    /// The reader whose events are sorted.
+    pub fn inner_mut(&mut self) -> &mut R {
+        &mut self.reader
+    }
+
     /// Reads until the buffer is full or the file ends, and sorts; the older half is final.
     fn refill(&mut self, tally: &mut Tally) -> Result<(), Error> {
         self.staying.clear();

@@ -16,6 +16,9 @@ const CPUS_MAX: usize = 4096;
 const SWITCH_NUMBER: usize = 4;
 const WAKING_NUMBER: usize = 20;
 
+/// Events of a step.
+const EVENTS_PER_STEP: usize = 256;
+
 /// Fields of `FtraceEvent` that are no event.
 const TIMESTAMP: u32 = 1;
 const PID: u32 = 2;
@@ -195,8 +198,8 @@ impl Bundle {
         self.clock
     }
 
-    /// Appends the events of the next field of the bundle, of which `place` is the first unread byte, or a few of
-    /// the compact ones after the last field. False when all are read.
+    /// Appends the next events of the bundle, of which `place` is the first unread byte, and after its last field
+    /// the compact ones; a bounded number in each call. False when all are read.
     pub fn step(
         &mut self,
         bundle: &[u8],
@@ -206,11 +209,9 @@ impl Bundle {
     ) -> bool {
         if self.is_of_events {
             let mut fields = Message::new(&bundle[*place..]);
-            for (field, value) in fields.by_ref() {
-                if field == 2 {
-                    ftrace.event(value.bytes(), self.cpu, self.offset_ns, out);
-                    break;
-                }
+            let events = fields.by_ref().filter(|&(field, _)| field == 2);
+            for (_, event) in events.take(EVENTS_PER_STEP) {
+                ftrace.event(event.bytes(), self.cpu, self.offset_ns, out);
             }
             *place = bundle.len() - fields.rest().len();
             self.is_of_events = !fields.rest().is_empty();
@@ -276,23 +277,22 @@ impl Compact {
         })
     }
 
-    /// Appends the earlier of the next switch and the next waking; false if there is none.
+    /// Appends the next switches and wakings in the order of time, a bounded number; false if there is none.
     fn step(&mut self, cpu: u32, offset_ns: i64, ftrace: &mut Ftrace, out: &mut Out<'_>) -> bool {
         if !std::mem::replace(&mut self.is_started, true) {
             self.switch = self.next_switch();
             self.waking = self.next_waking();
         }
-        let running = ftrace.running(cpu);
-        let mut push = |time: i64, kind| {
-            let time_ns = time.saturating_add(offset_ns);
-            out.events.push(Event { time_ns, cpu: Some(cpu), tid: running.unwrap_or(0), kind });
-        };
-        match (self.switch, self.waking) {
-            (None, None) => return false,
-            (Some(row), waking) if waking.is_none_or(|waking| row.time <= waking.time) => {
-                push(
-                    row.time,
-                    Kind::Switch(Switch {
+        let mut running = ftrace.running(cpu);
+        let (mut switches, mut wakings) = (0, 0);
+        let full = out.events.len() + EVENTS_PER_STEP;
+        while out.events.len() < full {
+            let (time, kind) = match (self.switch, self.waking) {
+                (None, None) => break,
+                (Some(row), waking) if waking.is_none_or(|waking| row.time <= waking.time) => {
+                    self.switch = self.next_switch();
+                    switches += 1;
+                    let kind = Kind::Switch(Switch {
                         prev_tid: running,
                         prev_comm: Name::NONE,
                         prev_priority: 0,
@@ -300,22 +300,28 @@ impl Compact {
                         next_tid: row.next_tid,
                         next_comm: row.next_comm,
                         next_priority: row.next_priority,
-                    }),
-                );
-                ftrace.count(SWITCH_NUMBER);
-                ftrace.set_running(cpu, Some(row.next_tid));
-                self.switch = self.next_switch();
+                    });
+                    (row.time, kind)
+                }
+                (_, Some(row)) => {
+                    self.waking = self.next_waking();
+                    wakings += 1;
+                    let WakingRow { tid, comm, priority, .. } = row;
+                    let target_cpu = Some(row.target_cpu);
+                    (row.time, Kind::Wake { wake: Wake::Waking, tid, comm, priority, target_cpu })
+                }
+                (Some(_), None) => unreachable!("a switch without a waking is handled above"),
+            };
+            let time_ns = time.saturating_add(offset_ns);
+            out.events.push(Event { time_ns, cpu: Some(cpu), tid: running.unwrap_or(0), kind });
+            if let Kind::Switch(switch) = kind {
+                running = Some(switch.next_tid);
             }
-            (_, Some(row)) => {
-                let WakingRow { tid, comm, priority, .. } = row;
-                let target_cpu = Some(row.target_cpu);
-                push(row.time, Kind::Wake { wake: Wake::Waking, tid, comm, priority, target_cpu });
-                ftrace.count(WAKING_NUMBER);
-                self.waking = self.next_waking();
-            }
-            (Some(_), None) => unreachable!("a switch without a waking is handled above"),
         }
-        true
+        ftrace.set_running(cpu, running);
+        ftrace.count(SWITCH_NUMBER, switches);
+        ftrace.count(WAKING_NUMBER, wakings);
+        switches + wakings > 0
     }
 }
 
@@ -339,9 +345,9 @@ impl Ftrace {
         self.running.clear();
     }
 
-    fn count(&mut self, number: usize) {
+    fn count(&mut self, number: usize, events: u64) {
         if let Some(count) = self.counts.get_mut(number) {
-            *count += 1;
+            *count += events;
         }
     }
 
@@ -374,7 +380,7 @@ impl Ftrace {
         };
         let kind = match TABLES.events.get(number as usize) {
             Some(Some(row)) => {
-                self.count(number as usize);
+                self.count(number as usize, 1);
                 if row.name == "generic" {
                     self.generic.event(payload, tid, out)
                 } else {

@@ -38,7 +38,7 @@ use wire::{Message, Value, last_of, take_number};
 pub const FORMAT: Format =
     Format { name: "perfetto", summary: "traces of Perfetto (protocol buffers)", sniff, open };
 
-/// Events of a call of `read`, and one field's more.
+/// Events of a call of `read`, and one step's more.
 const EVENTS_PER_READ: usize = 4096;
 
 /// Packets of a call of `read`, which may hold no event.
@@ -311,7 +311,7 @@ impl Perfetto {
         self.sequences.clear();
     }
 
-    /// Reads one field of the current message.
+    /// Reads the next events of the current message.
     fn step(&mut self, events: &mut Vec<Event>, tally: &mut Tally) {
         let first = events.len();
         let mut out = Out { events, names: &mut self.names, tally };

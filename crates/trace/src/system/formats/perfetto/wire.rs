@@ -41,6 +41,30 @@ pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn take_longer_number(bytes: &mut &[u8]) -> Option<u64> {
+    if let Some(&word) = bytes.first_chunk()
+        && let Some((number, length)) = number_in_word(u64::from_le_bytes(word))
+    {
+        *bytes = &bytes[length..];
+        return Some(number);
+    }
+    take_number_by_bytes(bytes)
+}
+
+/// The number that begins at the lowest byte of a word, and its length; `None` if it has more than eight bytes.
+fn number_in_word(word: u64) -> Option<(u64, usize)> {
+    let last = !word & 0x8080_8080_8080_8080;
+    if last == 0 {
+        return None;
+    }
+    // Of each byte up to the last of the number, seven bits; then these bits moved together, by 1, 2 and 4 places.
+    let bits = word & (last ^ (last - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let bits = (bits & 0x007f_007f_007f_007f) | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
+    let bits = (bits & 0x0000_3fff_0000_3fff) | (bits & 0x3fff_0000_3fff_0000) >> 2;
+    let bits = (bits & 0x0000_0000_0fff_ffff) | (bits & 0x0fff_ffff_0000_0000) >> 4;
+    Some((bits, last.trailing_zeros() as usize / 8 + 1))
+}
+
+fn take_number_by_bytes(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for (place, &byte) in bytes.iter().enumerate().take(10) {
         // As in Google's reader, bits beyond 64 are dropped.
@@ -150,6 +174,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn numbers_are_the_same_a_word_and_a_byte_at_a_time(
+            number: u64,
+            shift in 0u32..64,
+            after in proptest::collection::vec(any::<u8>(), 0..10),
+        ) {
+            let mut bytes = Vec::new();
+            crate::varint::put_varint(number >> shift, &mut bytes);
+            bytes.extend(after);
+            let (mut by_word, mut by_bytes) = (&bytes[..], &bytes[..]);
+            prop_assert_eq!(take_number(&mut by_word), Some(number >> shift));
+            prop_assert_eq!(take_number_by_bytes(&mut by_bytes), Some(number >> shift));
+            prop_assert_eq!(by_word, by_bytes);
+        }
+
+        #[test]
+        fn any_bytes_are_the_same_number_a_word_and_a_byte_at_a_time(
+            bytes in proptest::collection::vec(any::<u8>(), 0..12),
+        ) {
+            let (mut by_word, mut by_bytes) = (&bytes[..], &bytes[..]);
+            prop_assert_eq!(take_number(&mut by_word), take_number_by_bytes(&mut by_bytes));
+            prop_assert_eq!(by_word, by_bytes);
+        }
+
         #[test]
         fn arbitrary_bytes_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut message = Message::new(&bytes);
