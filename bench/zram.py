@@ -27,7 +27,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "live")]
 from agent import AGENT, is_free  # noqa: E402
 from groups import MIB, Group, entering  # noqa: E402
 from waiting import line_of  # noqa: E402
-from zram_area import page_out, zram_area  # noqa: E402
+from zram_area import anonymous_ranges, page_out, zram_area  # noqa: E402
 
 KINDS = ("objects", "documents", "noise")
 ALGORITHMS = ("lzo-rle", "lz4")
@@ -58,16 +58,18 @@ def pages(process: int, *arguments: str) -> dict[str, Any]:
 
 def run(kind: str, algorithm: str, mib: int) -> tuple[dict[str, int], float, float]:
     """`mm_stat`, and microseconds for a page to leave and to come back."""
-    with program(kind, mib) as (started, address), zram_area(algorithm, 2 * mib * MIB) as area:
+    with program(kind, mib) as (started, address), zram_area(algorithm, 8 * mib * MIB) as area:
         out_s = page_out(started.pid, [(address, mib * MIB)])
+        # The forecast is of all anonymous memory, too.
+        page_out(started.pid, anonymous_ranges(started.pid))
         counts = area.counts()
         assert started.stdin
         started.stdin.write("touch\n")
         started.stdin.flush()
         in_s = float(line_of(started.stdout))
         started.kill()
-    stored = counts["orig_data_size"] / PAGE_BYTES
-    return counts, out_s / stored * 1e6, in_s / stored * 1e6
+    pages = mib * MIB / PAGE_BYTES
+    return counts, out_s / pages * 1e6, in_s / pages * 1e6
 
 
 def forecast(kind: str, mib: int) -> dict[str, Any]:
@@ -86,7 +88,6 @@ def compare(mib: int, repeats: int) -> None:
         for kind in KINDS:
             expected = [forecast(kind, mib) for _ in range(repeats)]
             found = [run(kind, algorithm, mib) for _ in range(repeats)]
-
             figures = [each["algorithms"][algorithm] for each in expected]
             rows = [
                 (

@@ -45,7 +45,8 @@ def documents(size: int) -> object:
 
 def noise(size: int) -> object:
     """Random bytes, as of compressed or encrypted data."""
-    return random.Random(3).randbytes(size)
+    numbers = random.Random(3)
+    return b"".join(numbers.randbytes(MIB) for _ in range(size // MIB))
 
 
 def constant(size: int) -> object:
@@ -72,12 +73,19 @@ def copied(size: int) -> bytes:
     return bytes(found)
 
 
+def without_same_filled(memory: bytes) -> bytes:
+    """The pages whose bytes are not all equal: the kernel swaps pages of zeros out without a write,
+    and zram stores no data of equal words."""
+    pages = (memory[at : at + PAGE_BYTES] for at in range(0, len(memory), PAGE_BYTES))
+    return b"".join(page for page in pages if page != page[:1] * len(page))
+
+
 def main() -> None:
     kind, size = sys.argv[1], int(sys.argv[2]) * MIB
     region = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     region.madvise(NO_HUGE_PAGES)
     held = KINDS[kind](size)
-    text = held if isinstance(held, bytes) else copied(size)
+    text = held if isinstance(held, bytes) else without_same_filled(copied(size))
     del held
     for place in range(0, size, len(text)):
         region[place : place + len(text)] = text[: size - place]

@@ -13,8 +13,6 @@ use crate::exit::Exit;
 
 /// The level of zstd that zram uses: `ZSTD_defaultCLevel` (drivers/block/zram/backend_zstd.c, Linux 6.18).
 const ZSTD_LEVEL: i32 = 3;
-/// Writes and reads of pages of equal words that measure what a request costs without compression.
-const EMPTY_REQUESTS: usize = 256;
 
 /// What compresses the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,14 +170,17 @@ impl ZramCodec {
         }
         let own = OwnDevice::add(root, name, batch as u64, page_bytes as u64)?;
         let mut device = ZramCodec { own, write: Duration::ZERO, read: Duration::ZERO };
-        let mut pages = PageBuffers::new(1, page_bytes)?;
-        pages.get_mut(0).fill(1);
+        // Pages of equal words are not compressed. There are as many as later, so that they are as far from the processor.
+        let mut pages = PageBuffers::new(batch, page_bytes)?;
+        let which: Vec<usize> = (0..batch).collect();
+        which.iter().for_each(|&number| pages.get_mut(number).fill(1));
         // The first requests find nothing in the processor's caches.
         for _ in 0..2 {
-            let times = device.requests(&mut pages, &[0; EMPTY_REQUESTS], |_| 0)?;
-            device.write = times.compress / EMPTY_REQUESTS as u32;
-            device.read = times.decompress / EMPTY_REQUESTS as u32;
+            let times = device.requests(&mut pages, &which, |place| place as u64)?;
+            device.write = times.compress / batch as u32;
+            device.read = times.decompress / batch as u32;
         }
+        device.own.trial().clear()?;
         Ok(device)
     }
 
