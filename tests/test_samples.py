@@ -138,6 +138,32 @@ def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
     assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
 
 
+def test_a_simulation_within_a_limit_is_exact(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for architecture in ("hierarchical", "adaptive"):
+        asked = {"architecture": architecture, "fast_tier": "1MiB", "fast": "4/5us"}
+        limited = pw.simulate(trace, **asked, slow="ufs-3.1", memory_limit="256MiB")
+        assert limited == pw.simulate(trace, **asked, slow="ufs-3.1")
+    words = ["--fast-tier", "1MiB", "--fast", "4/5us", "--slow", "ufs-3.1"]
+    limit = ["--memory-limit", "256MiB"]
+    flash = ["--architecture", "flash"]
+    status, output, _ = ran("simulate", trace, *flash, *words, *limit, capsys=capsys)
+    assert (status, output) == ran("simulate", trace, *flash, *words, capsys=capsys)[:2]
+    for refused, why in (
+        ([*flash, "--option", "queueing=yes"], "queueing=yes takes memory for each event"),
+        ([*flash, "--option", "readahead=kernel"], "readahead=kernel takes memory for each event"),
+        (["--architecture", "clairvoyant"], "clairvoyant takes memory for each event"),
+        ([*flash, "--page-size", "16KiB"], "larger pages have no limit"),
+        ([*flash, "--sample", "10%"], "only one of --sample and --memory-limit"),
+        ([*flash, "--memory-limit", "1MiB"], "give a larger --memory-limit"),
+    ):
+        status, output, diagnostics = ran(
+            "simulate", trace, *words, *limit, *refused, capsys=capsys
+        )
+        assert (status, output) == (2, "") and why in " ".join(diagnostics.split())
+
+
 def test_a_limit_counts_pages_once_for_each_process_that_accesses_them(tmp_path: Path) -> None:
     shared = tmp_path / "shared.csv"
     rows = (f"{process}.{page:02},{page},{process}" for process in range(300) for page in range(99))

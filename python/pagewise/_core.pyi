@@ -170,6 +170,7 @@ def simulate(
     *,
     sample_rate: float | None = None,
     sample_pages: int | None = None,
+    memory_limit: int | None = None,
     progress: _Progress | None = None,
 ) -> types.Simulate: ...
 def simulate_many(

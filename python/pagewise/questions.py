@@ -28,6 +28,7 @@ from pagewise.samples import (
     parse_sample,
     refuse_empty,
     refuse_larger_pages_of,
+    refuse_larger_pages_within,
     refuse_second_reading,
 )
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
@@ -102,11 +103,8 @@ def analyze(
     if page_bytes not in (None, PAGE_BYTES):
         refuse_larger_pages_of(size)
     limit = parse_memory_limit(source, memory_limit, size)
-    if limit is not None and page_bytes not in (None, PAGE_BYTES):
-        raise UsageError(
-            "larger pages have no limit of memory",
-            hint="use only one of --memory-limit and --page-size",
-        )
+    if page_bytes not in (None, PAGE_BYTES):
+        refuse_larger_pages_within(limit)
     if page_bytes is not None and page_bytes > PAGE_BYTES:
         refuse_what_is_read_once(source)
     result = _core.analyze(
@@ -243,6 +241,7 @@ def simulate(
     profile: str | None = None,
     page_size: int | str | None = None,
     sample: float | str | None = None,
+    memory_limit: int | str | None = None,
     progress: Progress | None = None,
 ) -> Simulate:
     """What one swap architecture costs on this recording.
@@ -259,7 +258,8 @@ def simulate(
     for the recorded pages. ``sample`` replays only a share of the pages (``"1%"``) or at most a
     number of them (``"32k"``), chosen by a hash, with a fast tier that is smaller by as much:
     counts, times and wear are then estimates, and ``sample`` of the result has their errors.
-    ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes another reading of the file.
+    ``memory_limit`` (``"2GiB"``) is as in :func:`analyze`. ``--json`` adds ``trace_sha256``, which
+    is `Trace.sha256` and takes another reading of the file.
     """
     fast_tier_bytes, page_bytes = parse_size(fast_tier), parse_page_size(page_size)
     if 0 < fast_tier_bytes < page_bytes:
@@ -272,12 +272,16 @@ def simulate(
     source = read(trace)
     size = parse_sample(sample)
     refuse_second_reading(source, size)
+    limit = parse_memory_limit(source, memory_limit, size)
     if page_bytes != PAGE_BYTES:
         refuse_larger_pages_of(size)
+        refuse_larger_pages_within(limit)
         refuse_times_of_small_pages(page_bytes, fast, slow)
         refuse_what_is_read_once(source)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
-    result = _core.simulate(*source.arguments(), request, progress=progress, **size)
+    result = _core.simulate(
+        *source.arguments(), request, memory_limit=limit, progress=progress, **size
+    )
     refuse_empty(source, result.get("sample"))
     result["trace"] = source.path
     return result

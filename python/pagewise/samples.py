@@ -79,6 +79,15 @@ def refuse_larger_pages_of(size: SampleSize) -> None:
         )
 
 
+def refuse_larger_pages_within(limit: int | None) -> None:
+    """Raises UsageError if the memory is limited, for which pages are numbered as recorded."""
+    if limit is not None:
+        raise UsageError(
+            "larger pages have no limit of memory",
+            hint="use only one of --memory-limit and --page-size",
+        )
+
+
 def is_read_once(source: Trace) -> bool:
     """Whether the recording is standard input, or a pipe that exists."""
     if os.path.isfile(source.path):

@@ -44,9 +44,7 @@ ALL = "all"
 WITHOUT, WITH = "without relaunchd", "with relaunchd"
 LOG = "relaunchd.log"
 SLOWER_AT_MOST = 1.05
-PREFETCH = frozenset(
-    ("prefetch", "prefetch_order", "prefetch_page_out", "prefetch_cold")
-)
+PREFETCH = frozenset(("prefetch", "prefetch_order", "prefetch_page_out", "prefetch_cold"))
 """The entries of a plan in which runs may differ from those without relaunchd."""
 PHONE = "emmc-5.1"
 """The device with a target of its own."""

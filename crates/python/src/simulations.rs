@@ -86,9 +86,9 @@ fn is_yes(name: &str, value: Option<&str>) -> Result<bool, sim::Error> {
 }
 
 /// Runs a request, given, on a recording; returns the outcome. `sample_rate` or `sample_pages` ask for estimates from
-/// a sample of the pages.
+/// a sample of the pages; `memory_limit` in bytes bounds the memory of exact counts.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, request, *, sample_rate=None, sample_pages=None, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, request, *, sample_rate=None, sample_pages=None, memory_limit=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn simulate(
     py: Python<'_>,
@@ -99,6 +99,7 @@ pub fn simulate(
     request: &str,
     sample_rate: Option<f64>,
     sample_pages: Option<u64>,
+    memory_limit: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Simulate>> {
     let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
@@ -113,7 +114,12 @@ pub fn simulate(
                 let outcome = swap::simulate_sampled(&mut source, &request, progress)?;
                 return Ok::<_, sim::Error>((outcome, source.header().losses.clone()));
             }
-            let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
+            let bytes = match memory_limit {
+                Some(_) => swap::bytes_per_page(&request)?,
+                None => 0,
+            };
+            let (source, _) = recording.within(memory_limit, |_| bytes, progress)?;
+            let mut source = recording.grouped(source, request.page_bytes)?;
             let outcome = swap::simulate(&mut *source, &request, progress)?;
             Ok((outcome, source.header().losses.clone()))
         };

@@ -24,6 +24,7 @@ from pagewise.commands.options import (
     Format,
     Json,
     Map,
+    MemoryLimit,
     Options,
     PageSize,
     SampleOption,
@@ -112,6 +113,7 @@ def run(
     ] = None,
     page_size: PageSize = None,
     sample: SampleOption = None,
+    memory_limit: MemoryLimit = None,
     as_recorded_: Annotated[
         bool,
         typer.Option(
@@ -163,6 +165,7 @@ def run(
             "--profile": profile,
             "--page-size": page_size,
             "--sample": sample,
+            "--memory-limit": memory_limit,
             "--format": format,
             "--as": as_,
             "--map": map_,
@@ -180,7 +183,9 @@ def run(
     assert architecture is not None and fast_tier is not None
     assert fast is not None and slow is not None
     values = name_values(option)
-    asked = Asked(architecture, fast_tier, fast, slow, values, profile, page_size, sample)
+    asked = Asked(
+        architecture, fast_tier, fast, slow, values, profile, page_size, sample, memory_limit
+    )
     if is_many(trace):
 
         def figures_of(path: str) -> Figures:
@@ -219,6 +224,7 @@ class Asked:
     profile: str | None
     page_size: str | None
     sample: str | None = None
+    memory_limit: str | None = None
 
     def of(self, source: Trace, progress: Progress | None = None) -> Simulate:
         """The outcome for a recording."""
@@ -230,6 +236,7 @@ class Asked:
             profile=self.profile,
             page_size=self.page_size,
             sample=self.sample,
+            memory_limit=self.memory_limit,
             fast=self.fast,
             slow=self.slow,
             progress=progress,
@@ -245,6 +252,7 @@ class Asked:
             slow=self.slow,
             page_size=self.page_size,
             sample=self.sample,
+            memory_limit=self.memory_limit,
             option={name: self.values[name] for name in OF_THE_REPLAY if name in self.values},
             progress=progress,
         )

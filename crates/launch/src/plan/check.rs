@@ -64,7 +64,8 @@ impl Plan {
             ("prefetch_page_out", self.prefetch_page_out),
             ("prefetch_cold", self.prefetch_cold),
         ];
-        if let Some((entry, _)) = of_relaunchd.iter().find(|(_, is_set)| *is_set && !self.prefetch) {
+        if let Some((entry, _)) = of_relaunchd.iter().find(|(_, is_set)| *is_set && !self.prefetch)
+        {
             return Err(format!("{entry} needs `prefetch = true`"));
         }
         self.storage.as_ref().map_or(Ok(()), Storage::check)?;

@@ -7,6 +7,7 @@
 mod as_recorded;
 mod clairvoyant;
 mod driver;
+mod limited;
 mod live;
 mod outcome;
 pub(crate) mod owners;
@@ -19,6 +20,7 @@ mod slices;
 mod tally;
 
 pub use as_recorded::{AsRecorded, as_recorded};
+pub use limited::bytes_per_page;
 pub(crate) use live::LiveCell;
 pub use outcome::{Outcome, ProcessCounts, Ranges, ReadaheadPages, TierCounts, TimeRange, Wear};
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};
