@@ -11,6 +11,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from pagewise.ranges import Amount, Count, Share
 from pagewise.types import (
+    AccessHeat,
     CountedReferences,
     Device,
     Disk,
@@ -608,6 +609,9 @@ class PageSize(TypedDict):
     """The size to take."""
     memories: list[MemoryTimes]
     """Time over page size, by memory."""
+    heat: NotRequired[AccessHeat | None]
+    """References that missed the filter of the trace, by place in the trace and address; absent in
+    files of an earlier pagewise."""
 
 
 class AdvicePageSizeResult(AdvicePageSize):
@@ -626,6 +630,8 @@ class AdvicePageSizeResult(AdvicePageSize):
     """The fields of this result that are not marked *, and `verification`."""
     memories: NotRequired[list[MemoryTimes]]
     """Time over page size, by memory."""
+    heat: NotRequired[AccessHeat | None]
+    """References that missed the filter of the trace, by place in the trace and address."""
 
 
 class CountsByPageSize(TypedDict):
@@ -659,6 +665,9 @@ class CurvesResult(CountsByPageSize, CountedReferences):
     minor_faults: dict[str, MinorFaults] | None
     """Minor faults with ample memory, by bytes of a huge page; null if the trace has no
     mappings."""
+    heat: AccessHeat | None
+    """References that missed the filter of the trace, by place in the trace and address, of the
+    whole trace."""
     pages: dict[str, Count]
     """Distinct pages, by page size."""
     write_backs: dict[str, dict[str, Count]]

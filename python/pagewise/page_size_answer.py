@@ -26,6 +26,7 @@ from pagewise.units import format_size
 
 if TYPE_CHECKING:
     from pagewise.answers import AssumedTerms, HardwareTimes, MemoryTimes, PageSize
+    from pagewise.types import AccessHeat
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -57,15 +58,17 @@ def page_size(
     For each of ``memories`` the result has the judged sizes, T_A and T_D counted, and T_TOTAL by
     the two fits, in nanoseconds per reference.
     """
+    counted = curves(
+        trace,
+        tlb=hardware.tlb,
+        second_tlb=hardware.second_tlb,
+        from_reference=from_reference,
+        progress=progress,
+    )
     return answer(
-        curves(
-            trace,
-            tlb=hardware.tlb,
-            second_tlb=hardware.second_tlb,
-            from_reference=from_reference,
-            progress=progress,
-        ),
+        counted,
         str(trace),
+        heat=counted.heat,
         memory=memory,
         storage=storage,
         target=target,
@@ -87,8 +90,9 @@ def answer(
     model: Model,
     margin: float,
     hardware: Hardware = HARDWARE,
+    heat: AccessHeat | None = None,
 ) -> PageSize:
-    """`page_size` for given counts."""
+    """`page_size` for given counts, with the map ``heat`` of the references."""
     machine = Machine(storage_of(storage), hardware, terms)
     footprint = footprint_bytes(counted)
     asked = memory_of(memory, footprint)
@@ -127,6 +131,7 @@ def answer(
         "memory_bytes": asked,
         "advice": advice,
         "memories": [each for each in shown if each["sizes_bytes"]],
+        "heat": heat,
     }
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pagewise.answers import CountsByPageSize, CurvesResult
-    from pagewise.types import MinorFaults, ReadAheadFaults, ReadAheadRun, SizeCounts
+    from pagewise.types import AccessHeat, MinorFaults, ReadAheadFaults, ReadAheadRun, SizeCounts
 
     Counts = NDArray[int64]
 
@@ -173,6 +173,8 @@ class Curves:
     minor_faults: Mapping[int, MinorFaults] | None = None
     """Minor faults of the whole trace with ample memory, by bytes of a huge page (4096: none);
     None for a trace without mappings."""
+    heat: AccessHeat | None = None
+    """References that missed the filter of the trace, by place in the trace and address."""
 
     @property
     def references(self) -> int:
@@ -212,6 +214,7 @@ class Curves:
             "minor_faults": None
             if self.minor_faults is None
             else {str(size): counts for size, counts in self.minor_faults.items()},
+            "heat": self.heat,
             "pages": {str(size): curve.pages for size, curve in self.sizes.items()},
             **self.misses(memories, entries, None),
             "write_backs": {
@@ -354,6 +357,7 @@ def curves(
         minor_faults=None
         if answer["minor_faults"] is None
         else {faults["page_bytes"]: faults for faults in answer["minor_faults"]},
+        heat=answer["heat"],
     )
 
 

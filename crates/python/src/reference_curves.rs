@@ -154,6 +154,7 @@ fn summary(answers: &Answers, reader: &Reader) -> CurveSummary {
         read_aheads: read_aheads.collect(),
         filter_blocks: reader.origin().filter_blocks,
         minor_faults: answers.minor_faults.clone(),
+        heat: answers.heat.clone(),
     }
 }
 

@@ -458,6 +458,8 @@ pub struct CurveSummary {
     pub filter_blocks: usize,
     /// Minor faults by size of huge pages; null for a trace without mappings.
     pub minor_faults: Option<Vec<sim::refs::MinorFaults>>,
+    /// References that missed the filter of the trace, by place in the trace and address.
+    pub heat: sim::heat::AccessHeat,
 }
 
 /// Page faults of a program in limited memories.

@@ -260,6 +260,7 @@ def choose(
             model=model,
             margin=parse_share(margin),
             hardware=hardware,
+            heat=counts.heat,
         )
     if verify:
         page_bytes = result["advice"]["page_bytes"]

@@ -3,6 +3,7 @@
 //! One pass reads the trace; each analysis has its file. A figure that a recording cannot give is null, and
 //! `not_recorded` says so in words.
 
+mod access_map;
 mod classes;
 mod estimates;
 mod fault_time;
@@ -27,9 +28,11 @@ pub use swap_traffic::{DeviceReads, NeverReturned, SingleOut, SwapTraffic};
 pub use traffic::{Traffic, TrafficSeries};
 
 use crate::Error;
+use crate::heat::AccessHeat;
 use crate::shares::Share;
 use crate::stack::Stack;
 use crate::swap::ZeroPages;
+use access_map::AccessMap;
 use classes::PageClasses;
 use processes::{BYTES_PER_PAIR, ProcessPages};
 use reuse::Intervals;
@@ -92,6 +95,9 @@ pub struct Analysis {
     pub top_processes: Option<Vec<ProcessRow>>,
     /// Accesses over time by process name, if asked for; none without a clock.
     pub traffic: Option<Traffic>,
+    /// Accesses by time and address, if figures per process were asked for; none of a sample, of objects, and
+    /// without addresses.
+    pub heat: Option<AccessHeat>,
     /// Facts that the recording lacks, and the figures that this rules out.
     pub not_recorded: Vec<&'static str>,
     /// The sample, if only some of the pages were looked at: all figures but `accesses` are then estimates.
@@ -175,6 +181,7 @@ struct Observer {
     fault_time: Option<FaultTime>,
     processes: Option<ProcessPages>,
     traffic: Option<TrafficCounts>,
+    heat: Option<AccessMap>,
     /// The accesses of the current rows, and with a clock the time of each.
     batch: Vec<PageId>,
     times_ns: Vec<i64>,
@@ -194,6 +201,7 @@ impl Observer {
             fault_time: (is_swap && header.has_durations).then(FaultTime::default),
             processes: by_process.then(ProcessPages::default),
             traffic: (by_process && header.has_clock).then(TrafficCounts::default),
+            heat: by_process.then(|| AccessMap::new(header)).flatten(),
             batch: Vec::new(),
             times_ns: Vec::new(),
             clock: Elapsed::default(),
@@ -227,6 +235,9 @@ impl Observer {
             }
             if let (Some(traffic), Some(time_ns)) = (&mut self.traffic, time_ns) {
                 traffic.add(event, time_ns);
+            }
+            if let Some(heat) = &mut self.heat {
+                heat.add(rows.space[index], rows.address[index], time_ns);
             }
         }
         let bound = self.batch.iter().fold(0, |bound, page| bound.max(page.index() + 1));
@@ -290,6 +301,7 @@ impl Observer {
             processes,
             top_processes,
             traffic: self.traffic.map(|traffic| traffic.finish(&header.processes)),
+            heat: self.heat.map(|heat| heat.finish(header)),
             not_recorded: not_recorded(header),
             sample: None,
         }

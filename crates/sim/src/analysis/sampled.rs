@@ -62,6 +62,7 @@ pub fn analyze_sampled(
         reaccess_share: whole.reaccess_share(),
         miss_ratio_curve: curve,
         reuse_distance: distances,
+        heat: None,
         sample: Some(AnalysisSample { sample, error }),
         ..analysis
     };

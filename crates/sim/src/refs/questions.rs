@@ -6,6 +6,7 @@ use super::policies::{Policies, PolicyFaults};
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
 use super::{ByKind, Curve, Curves, TlbMisses, Tlbs};
 use crate::Error;
+use crate::heat::{AccessHeat, HeatCounts};
 use trace::references::Reader;
 use types::{BLOCK_BYTES, FILTER_BLOCKS, Progress, ReferenceStep, ReferenceTotals};
 
@@ -45,6 +46,8 @@ pub struct Answers {
     /// Minor faults of the whole trace for each size of huge pages, in the order of the question; none for a trace
     /// without mappings.
     pub minor_faults: Option<Vec<MinorFaults>>,
+    /// References of the whole trace that missed its filter, by place in the trace and address.
+    pub heat: AccessHeat,
 }
 
 /// The answers for one page size.
@@ -76,9 +79,14 @@ pub fn run(
 ) -> Result<Answers, Error> {
     let mut counters = Counters::new(questions)?;
     let mut faults = Faults::new(&questions.huge_page_bytes, questions.huge_pages)?;
+    let mut heat = HeatCounts::new(false);
     let mut steps = Vec::new();
-    let (mut references, mut before) = (0, None);
+    let (mut references, mut before, mut references_read) = (0, None, 0u64);
     while reader.next_steps(&mut steps)? {
+        for step in &steps {
+            references_read = references_read.saturating_add(step.references);
+            heat.add(0, step.block, references_read);
+        }
         if !questions.huge_page_bytes.is_empty() {
             faults.add_changes(reader.changes());
             faults.push(&steps);
@@ -110,7 +118,8 @@ pub fn run(
         Some(before) => before,
         None => counters.counted(questions)?,
     };
-    Ok(counted.since(&before).answers(totals, faults.counts()))
+    let heat = heat.finish(BLOCK_BYTES, |_| reader.origin().program().to_owned());
+    Ok(counted.since(&before).answers(totals, faults.counts(), heat))
 }
 
 /// How many of the steps are of references before `from`; `references` counts those up to the last of them.
@@ -182,10 +191,15 @@ struct Counted {
 }
 
 impl Counted {
-    fn answers(self, totals: ReferenceTotals, minor_faults: Option<Vec<MinorFaults>>) -> Answers {
+    fn answers(
+        self,
+        totals: ReferenceTotals,
+        minor_faults: Option<Vec<MinorFaults>>,
+        heat: AccessHeat,
+    ) -> Answers {
         let Counted { blocks, sizes, read_aheads } = self;
         let steps = blocks.misses(FILTER_BLOCKS as u64);
-        Answers { totals, steps, sizes, read_aheads, minor_faults }
+        Answers { totals, steps, sizes, read_aheads, minor_faults, heat }
     }
 
     fn since(mut self, before: &Counted) -> Counted {

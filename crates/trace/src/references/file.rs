@@ -67,6 +67,12 @@ pub struct Origin {
 }
 
 impl Origin {
+    /// Name of the captured program, or of the imported file, without its folder.
+    pub fn program(&self) -> &str {
+        let first = self.command.first().map_or("", String::as_str);
+        first.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&self.format)
+    }
+
     /// An origin with the version of this pagewise.
     pub fn new(format: &str, command: Vec<String>) -> Origin {
         Origin {

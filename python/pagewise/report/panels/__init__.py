@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
 from pagewise.report.panels import (
+    access_map,
     advice,
     architectures,
     data_quality,
@@ -36,6 +37,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     data_quality.panel,
     fleet.panel,
     traffic.panel,
+    access_map.panel,
     skew.panel,
     reuse.panel,
     swap_traffic.panel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pagewise.report.heat import HeatRow, address_axis, heat_series
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import (
     Axis,
@@ -21,7 +22,7 @@ from pagewise.report.system_findings import format_launches
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import Judged, RegionHeat, TraceKill, TraceLaunch
+    from pagewise.types import Judged, TraceKill, TraceLaunch
 
 GROUP = "system-trace"
 PARTS = {
@@ -35,15 +36,6 @@ PARTS = {
 }
 KINDS = ("direct-reclaim", "kswapd", "refaults", "thrashing")
 """Kinds of pressure, in the order in which they are drawn, the first at the bottom."""
-HEAT = (
-    (0, 0.08, "no access"),
-    (0.25, 0.3, "up to a quarter of the most"),
-    (0.5, 0.6, "up to a half"),
-    (1, 1, "more than a half"),
-)
-"""Largest share of the most accesses, shade, and name of the series."""
-MARKS_MAX = 8
-"""Addresses beside a map."""
 LAUNCH_COLUMNS = (
     Column("trace", "trace"),
     Column("process", "app"),
@@ -185,46 +177,22 @@ def heat_charts(inputs: Inputs, names: Sequence[str], time: Axis) -> list[Chart]
         heat = found.get("heat")
         if heat is None or not heat["ranges"]:
             continue
-        count = len(heat["ranges"])
-        every = -(-count // MARKS_MAX)
-        marks = [
-            row["first"] if place % every == 0 else "" for place, row in enumerate(heat["ranges"])
-        ]
+        rows = [HeatRow(row["first"], row["last"], row["accesses"]) for row in heat["ranges"]]
+        series = heat_series(rows, heat["start_s"], heat["bin_s"], "samples an interval")
         of_trace = f", {name}" if len(inputs.pressure) > 1 else ""
         charts.append(
             Chart(
                 f"system-trace-heat-{number}",
                 f"Accesses that DAMON found, by time and first address of a range{of_trace}",
                 time,
-                Axis("", "count", low=-0.5, high=count - 0.5, names=marks),
-                [View(each, heat_series(heat) if each == name else []) for each in names],
+                address_axis(rows),
+                [View(each, series if each == name else []) for each in names],
                 "scatter",
                 group=GROUP,
                 cell=(heat["bin_s"], 1),
             )
         )
     return charts
-
-
-def heat_series(heat: RegionHeat) -> list[Series]:
-    """Ranges of addresses by how often DAMON found an access, as shares of the most."""
-    ranges = heat["ranges"]
-    most = max((value for row in ranges for value in row["accesses"] if value), default=0)
-    points: dict[str, list[Point]] = {name: [] for _, _, name in HEAT}
-    labels: dict[str, list[str]] = {name: [] for _, _, name in HEAT}
-    for number, row in enumerate(ranges):
-        for place, value in enumerate(row["accesses"]):
-            if value is None:
-                continue
-            share = value / most if most else 0
-            name = next(name for limit, _, name in HEAT if share <= limit)
-            points[name].append((heat["start_s"] + (place + 0.5) * heat["bin_s"], number))
-            labels[name].append(f"{row['first']}-{row['last']}: {value:.3g} samples an interval")
-    return [
-        Series(name, points[name], labels[name], shade=shade)
-        for _, shade, name in HEAT
-        if points[name]
-    ]
 
 
 def spaced(kind: str) -> str:
