@@ -8,8 +8,8 @@ kept. `pagewise study relaunch` then compares the warm launches application by a
 leaves its result in OUT/study; the exit status is 1 if a target is missed. With --emulate the swap
 area is swapd's flash policy on that device. With --order, each order of relaunchd's reads has runs
 of its own, in turn with the others and with those without relaunchd, and a study of its own in
-OUT/order-ORDER. With --page-out, so have runs in which relaunchd pages out what it does not predict
-and makes the rest cold; their study is in OUT/page-out.
+OUT/order-ORDER. With --page-out, runs in which relaunchd pages out the pages that it does not
+predict and makes the others cold take turns with the rest; their study is in OUT/page-out.
 """
 
 from __future__ import annotations

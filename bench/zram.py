@@ -60,7 +60,7 @@ def run(kind: str, algorithm: str, mib: int) -> tuple[dict[str, int], float, flo
     """`mm_stat`, and microseconds for a page to leave and to come back."""
     with program(kind, mib) as (started, address), zram_area(algorithm, 8 * mib * MIB) as area:
         out_s = page_out(started.pid, [(address, mib * MIB)])
-        # The forecast is of all anonymous memory, too.
+        # `pages` samples all anonymous memory, so `mm_stat` must cover all of it, too.
         page_out(started.pid, anonymous_ranges(started.pid))
         counts = area.counts()
         assert started.stdin
@@ -68,8 +68,8 @@ def run(kind: str, algorithm: str, mib: int) -> tuple[dict[str, int], float, flo
         started.stdin.flush()
         in_s = float(line_of(started.stdout))
         started.kill()
-    pages = mib * MIB / PAGE_BYTES
-    return counts, out_s / pages * 1e6, in_s / pages * 1e6
+    count = mib * MIB / PAGE_BYTES
+    return counts, out_s / count * 1e6, in_s / count * 1e6
 
 
 def forecast(kind: str, mib: int) -> dict[str, Any]:

@@ -74,10 +74,10 @@ def copied(size: int) -> bytes:
 
 
 def without_same_filled(memory: bytes) -> bytes:
-    """The pages whose bytes are not all equal: the kernel swaps pages of zeros out without a write,
+    """The pages whose words are not all equal: the kernel swaps pages of zeros out without a write,
     and zram stores no data of equal words."""
     pages = (memory[at : at + PAGE_BYTES] for at in range(0, len(memory), PAGE_BYTES))
-    return b"".join(page for page in pages if page != page[:1] * len(page))
+    return b"".join(page for page in pages if page != page[:8] * (len(page) // 8))
 
 
 def main() -> None:

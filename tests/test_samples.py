@@ -138,9 +138,11 @@ def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
     assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
 
 
+@pytest.mark.parametrize("name", ["recording", "trace"])
 def test_a_simulation_within_a_limit_is_exact(
-    trace: Path, capsys: pytest.CaptureFixture[str]
+    name: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    trace = request.getfixturevalue(name)
     for architecture in ("hierarchical", "adaptive"):
         asked = {"architecture": architecture, "fast_tier": "1MiB", "fast": "4/5us"}
         limited = pw.simulate(trace, **asked, slow="ufs-3.1", memory_limit="256MiB")

@@ -258,8 +258,9 @@ def simulate(
     for the recorded pages. ``sample`` replays only a share of the pages (``"1%"``) or at most a
     number of them (``"32k"``), chosen by a hash, with a fast tier that is smaller by as much:
     counts, times and wear are then estimates, and ``sample`` of the result has their errors.
-    ``memory_limit`` (``"2GiB"``) is as in :func:`analyze`. ``--json`` adds ``trace_sha256``, which
-    is `Trace.sha256` and takes another reading of the file.
+    ``memory_limit`` (``"2GiB"``) numbers pages on disk if necessary, and refuses a recording whose
+    pages need more memory. ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes
+    another reading of the file.
     """
     fast_tier_bytes, page_bytes = parse_size(fast_tier), parse_page_size(page_size)
     if 0 < fast_tier_bytes < page_bytes:

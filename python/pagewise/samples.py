@@ -80,7 +80,7 @@ def refuse_larger_pages_of(size: SampleSize) -> None:
 
 
 def refuse_larger_pages_within(limit: int | None) -> None:
-    """Raises UsageError if the memory is limited, for which pages are numbered as recorded."""
+    """Raises UsageError for a memory limit: only pages as recorded can be numbered on disk."""
     if limit is not None:
         raise UsageError(
             "larger pages have no limit of memory",

@@ -43,7 +43,9 @@ def read_comparable(
     return runs
 
 
-def refuse_different(runs: Sequence[LaunchRun], free: Collection[str]) -> None:
+def refuse_different(
+    runs: Sequence[LaunchRun], free: Collection[str], hint: str | None = None
+) -> None:
     """Raises UsageError for runs whose plans differ in entries other than ``free``."""
     first = runs[0]
     for run in runs:
@@ -52,8 +54,7 @@ def refuse_different(runs: Sequence[LaunchRun], free: Collection[str]) -> None:
                 f"{run.folder} and {first.folder} ran different plans: they differ in "
                 f"{', '.join(differing)}",
                 path=str(run.folder),
-                hint="give runs of one plan"
-                + (f", which may differ in {', '.join(sorted(free))}" if free else ""),
+                hint=hint or "give runs of one plan, which may differ in " + ", ".join(sorted(free)),
             )
 
 

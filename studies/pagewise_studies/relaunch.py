@@ -119,7 +119,9 @@ def study(
             f"all of these are {'without' if without else 'with'}",
             hint="run the same plan the other way, and give all folders of both kinds",
         )
-    refuse_different(prefetched, ())
+    refuse_different(
+        prefetched, (), "compare each kind of settings of relaunchd with runs without it"
+    )
     by_app = [_counted(of_side) for of_side in (without, prefetched)]
     apps = [app for app in runs[0].applications if all(app in counted for counted in by_app)]
     if not apps:

@@ -62,10 +62,11 @@ pub struct Plan {
     /// The order in which relaunchd reads pages; None for its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch_order: Option<relaunch::Order>,
-    /// Whether relaunchd pages out what it does not predict, when it freezes an application.
+    /// Whether relaunchd, when it freezes an application, pages out the pages that it does not predict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefetch_page_out: bool,
-    /// Whether relaunchd lets the kernel first reclaim what stays in memory, when it freezes an application.
+    /// Whether relaunchd, when it freezes an application, makes the pages that stay in memory cold, so that the kernel
+    /// reclaims them first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefetch_cold: bool,
     /// The storage that files are read from; None for the machine's own.

@@ -98,6 +98,7 @@ struct Needed {
     reader: Box<dyn SystemReader>,
     is_of_pages: bool,
     events: Vec<Event>,
+    events_read: u64,
     facts: Facts,
 }
 
@@ -116,6 +117,7 @@ impl SystemReader for Needed {
     fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
         self.events.clear();
         let is_more = self.reader.read(&mut self.events, tally)?;
+        self.events_read += self.events.len() as u64;
         let names = self.reader.names();
         for event in &self.events {
             self.facts.add(event, names);
@@ -126,6 +128,10 @@ impl SystemReader for Needed {
 
     fn names(&self) -> &Names {
         self.reader.names()
+    }
+
+    fn events_read(&self) -> Option<u64> {
+        Some(self.events_read)
     }
 
     fn rejects(&self) -> (u64, &[Reject]) {
@@ -173,9 +179,15 @@ impl RecordReader for SystemRecords {
 
 impl SystemRecords {
     fn new(reader: Box<dyn SystemReader>, is_of_pages: bool) -> SystemRecords {
-        let (events, facts) = (Vec::new(), Facts::default());
+        let needed = Needed {
+            reader,
+            is_of_pages,
+            events: Vec::new(),
+            events_read: 0,
+            facts: Facts::default(),
+        };
         SystemRecords {
-            reader: Sorted::new(Needed { reader, is_of_pages, events, facts }),
+            reader: Sorted::new(needed),
             events: Vec::new(),
             taken: 0,
             is_read: false,
@@ -201,7 +213,7 @@ impl SystemRecords {
             Kind::PageDeleted { device, inode, page, order } => {
                 self.pages(Operation::Evict, event, (device, inode, page, order), records, ledger);
             }
-            _ => {}
+            _ => unreachable!("`Needed` passes on no other kind"),
         }
     }
 

@@ -17,6 +17,11 @@ pub trait SystemReader: Send {
     /// The texts that the events name. Names of earlier events stay valid.
     fn names(&self) -> &Names;
 
+    /// Events read so far, those that the reader did not pass on included; `None` if it passes on all.
+    fn events_read(&self) -> Option<u64> {
+        None
+    }
+
     /// The number of lines that could not be read so far, and the first of them; binary formats have none.
     fn rejects(&self) -> (u64, &[Reject]) {
         (0, &[])
@@ -30,6 +35,10 @@ impl<R: SystemReader + ?Sized> SystemReader for Box<R> {
 
     fn names(&self) -> &Names {
         (**self).names()
+    }
+
+    fn events_read(&self) -> Option<u64> {
+        (**self).events_read()
     }
 
     fn rejects(&self) -> (u64, &[Reject]) {

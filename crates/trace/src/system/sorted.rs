@@ -65,7 +65,7 @@ impl<R: SystemReader> Sorted<R> {
         &mut self.reader
     }
 
-    /// Reads until the buffer is full or the file ends, and sorts; the older half is final.
+    /// Reads until the buffer is full, as many events are read, or the file ends, and sorts; the older half is final.
     fn refill(&mut self, tally: &mut Tally) -> Result<(), Error> {
         self.staying.clear();
         let staying = self.order[self.taken..].iter().map(|&(_, place)| self.held[place as usize]);
@@ -73,8 +73,13 @@ impl<R: SystemReader> Sorted<R> {
         self.held.clear();
         self.held.extend_from_slice(&self.staying);
         self.taken = 0;
+        let full = self.reader.events_read().map(|read| read + self.events_max as u64);
         while !self.is_read && self.held.len() < self.events_max {
             self.is_read = !self.reader.read(&mut self.held, tally)?;
+            // So that progress shows, and the user can end it, while few events are passed on.
+            if self.reader.events_read().is_some_and(|read| Some(read) >= full) {
+                break;
+            }
         }
         self.order.clear();
         self.order.extend((0..).zip(&self.held).map(|(place, event)| (event.time_ns, place)));

@@ -16,7 +16,7 @@ const CPUS_MAX: usize = 4096;
 const SWITCH_NUMBER: usize = 4;
 const WAKING_NUMBER: usize = 20;
 
-/// Events of a step.
+/// The most events that a step appends.
 const EVENTS_PER_STEP: usize = 256;
 
 /// Fields of `FtraceEvent` that are no event.
@@ -315,7 +315,7 @@ impl Compact {
             let time_ns = time.saturating_add(offset_ns);
             out.events.push(Event { time_ns, cpu: Some(cpu), tid: running.unwrap_or(0), kind });
             if let Kind::Switch(switch) = kind {
-                running = Some(switch.next_tid);
+                running = Some(switch.next_tid).filter(|_| (cpu as usize) < CPUS_MAX);
             }
         }
         ftrace.set_running(cpu, running);

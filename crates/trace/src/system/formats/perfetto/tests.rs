@@ -52,6 +52,27 @@ fn losses(tally: &Tally) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
+fn steps_lose_no_event_and_know_the_thread_before() {
+    let threads: Vec<u8> = (0..600).map(|place| (place % 100) as u8).collect();
+    let compact = [field(1, &[1; 600]), field(3, &threads)].concat();
+    let typed = field(2, &[&[8, 1, 16, 5][..], &field(20, b"")].concat()).repeat(600);
+    let bundle = [typed, field(4, &compact)].concat();
+    let (events, tally, _) = read(&field(1, &field(1, &bundle))).unwrap();
+    let counts = tally.events();
+    assert_eq!((counts["sched_switch"], counts["sched_waking"]), (600, 600));
+    let is_waking = |event: &&Event| matches!(event.kind, Kind::Wake { .. });
+    assert_eq!(events.iter().filter(is_waking).count(), 600);
+    let mut before = None;
+    for (event, &thread) in events.iter().skip(600).zip(&threads) {
+        let Kind::Switch(switch) = event.kind else { panic!("{event:?}") };
+        assert_eq!((switch.prev_tid, event.tid), (before, before.unwrap_or(0)));
+        assert_eq!(switch.next_tid, u32::from(thread));
+        before = Some(switch.next_tid);
+    }
+    assert_eq!(before, Some(99));
+}
+
+#[test]
 fn every_kind_of_the_seed_is_decoded() {
     let input = Input::from_bytes("trace", seed()).unwrap();
     let mut reader = Sorted::new(Perfetto::new(input));
