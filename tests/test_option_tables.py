@@ -37,6 +37,7 @@ PAGES = {
     "analyze": "analyses.md",
     "capture": "page-size.md",
     "curves": "page-size.md",
+    "export": "export.md",
     "demo": "tutorials/recording-to-settings.md",
     "devices probe": "writing-a-device.md",
     "import": "formats.md",

@@ -1,4 +1,4 @@
-"""Launches, kills and pressure of a system trace as a file for ui.perfetto.dev.
+"""Results with times as a file for ui.perfetto.dev.
 
 The layout is the Trace Event Format that Chrome and Perfetto open (a JSON object with
 ``traceEvents``). Times are those of the trace's own clock, so that the file can be compared with
@@ -7,14 +7,34 @@ the trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from pagewise.errors import UnreadableInput
+from pagewise.kill_replay import killer_of, process_named
 
 if TYPE_CHECKING:
-    from pagewise.types import PressureInterval, TraceKill, TraceKills, TraceLaunches, TracePressure
-
+    from pagewise.types import (
+        Analysis,
+        PressureInterval,
+        ReplayKills,
+        TraceKill,
+        TraceKills,
+        TraceLaunches,
+        TracePressure,
+    )
 
 Event: TypeAlias = dict[str, object]
+Track: TypeAlias = tuple[str, str, Event]
+"""The process and the thread that an event is shown at, and the event."""
+TIMED = {
+    "analyze": "analyze --by process",
+    "replay-kills": "replay-kills",
+    "launches": "launches",
+    "trace-kills": "kills of a trace",
+    "pressure": "pressure",
+}
+"""The results that have times, and how they are made."""
 US = 1e6
 """Times of the format are microseconds."""
 
@@ -22,28 +42,136 @@ US = 1e6
 def timeline(launches: TraceLaunches, kills: TraceKills, pressure: TracePressure) -> Event:
     """The results of one trace as one object; launches are slices with their parts as arguments."""
     begin_us = launches["begin_ns"] / 1e3
-    tracks = [
-        *(
-            (
-                "launches",
-                launch["process"],
-                slice_event(
-                    " ".join(filter(None, [launch["process"], launch["class"]])),
-                    launch["start_s"],
-                    launch["duration_s"],
-                    {**launch["parts"], "kills": launch["kills"], "pid": launch["pid"]},
-                ),
-            )
-            for launch in launches["launches"]
-        ),
-        *(("kills", kill["killer"], killed(kill)) for kill in kills["kills"]),
-        *(("pressure", interval["kind"], pressed(interval)) for interval in pressure["intervals"]),
-    ]
+    tracks = [*launched(launches), *killed_in(kills), *pressed_in(pressure)]
+    return written(list(placed(tracks, begin_us)), {"trace": launches["trace"]})
+
+
+def exported(results: Sequence[tuple[str, Mapping[str, object]]]) -> Event:
+    """Results of kinds in ``TIMED``, with their names, as one object.
+
+    Raises UnreadableInput for a result whose fields do not fit.
+    """
+    from pagewise.report.shapes import flaw
+
+    events: list[Event] = []
+    for name, result in results:
+        kind = str(result["schema"]).removeprefix("pagewise.").partition("/")[0]
+        wrong = flaw(kind, result)
+        try:
+            tracks = [] if wrong else list(tracks_of(kind, result))
+        except KeyError as error:
+            raise unfit(name, f"has no {error}") from error
+        if wrong:
+            raise unfit(name, str(wrong))
+        begin_us = number(result, "begin_ns") / 1e3
+        if len(results) > 1:
+            tracks = [(f"{name}: {group}", track, event) for group, track, event in tracks]
+        first = max((number(event, "pid") for event in events), default=0)
+        for event in placed(tracks, begin_us):
+            events.append({**event, "pid": number(event, "pid") + first})
+    return written(events, {"results": [name for name, _ in results]})
+
+
+def unfit(name: str, why: str) -> UnreadableInput:
+    """The error for a result that another program changed."""
+    hint = "make it again with the command that wrote it"
+    return UnreadableInput(f"{name}: {why}", path=name, hint=hint)
+
+
+def tracks_of(kind: str, result: Mapping[str, object]) -> Iterable[Track]:
+    """The tracks of a result; its fields are known to fit."""
+    match kind:
+        case "analyze":
+            return traffic(cast("Analysis", result))
+        case "replay-kills":
+            return replayed(cast("ReplayKills", result))
+        case "launches":
+            return launched(cast("TraceLaunches", result))
+        case "trace-kills":
+            return killed_in(cast("TraceKills", result))
+        case _:
+            return pressed_in(cast("TracePressure", result))
+
+
+def written(events: list[Event], about: Event) -> Event:
+    """The object of the file."""
     return {
         "displayTimeUnit": "ms",
-        "otherData": {"trace": launches["trace"], "written_by": "pagewise"},
-        "traceEvents": list(placed(tracks, begin_us)),
+        "otherData": {**about, "written_by": "pagewise"},
+        "traceEvents": events,
     }
+
+
+def launched(launches: TraceLaunches) -> Iterator[Track]:
+    """A slice for each launch, with its parts as arguments."""
+    for launch in launches["launches"]:
+        name = " ".join(filter(None, [launch["process"], launch["class"]]))
+        values: Event = {**launch["parts"], "kills": launch["kills"], "pid": launch["pid"]}
+        event = slice_event(name, launch["start_s"], launch["duration_s"], values)
+        yield "launches", launch["process"], event
+
+
+def killed_in(kills: TraceKills) -> Iterator[Track]:
+    """The kills of a trace."""
+    return (("kills", kill["killer"], killed(kill)) for kill in kills["kills"])
+
+
+def pressed_in(pressure: TracePressure) -> Iterator[Track]:
+    """The intervals of pressure of a trace."""
+    return (("pressure", each["kind"], pressed(each)) for each in pressure["intervals"])
+
+
+def traffic(analysis: Analysis) -> Iterator[Track]:
+    """Accesses of each step of time, by name of process; none without --by process."""
+    found = analysis.get("traffic")
+    for series in found["series"] if found else ():
+        assert found is not None
+        for step, (reads, writes) in enumerate(
+            zip(series["reads"], series["writes"], strict=False)
+        ):
+            values: Event = {"reads": reads, "writes": writes}
+            yield "accesses", series["name"], counter(series["name"], step * found["step_s"], values)
+
+
+def replayed(replay: ReplayKills) -> Iterator[Track]:
+    """Memory over time, freezes, the recorded kills, and what each policy would have killed."""
+    for point in replay["memory"]:
+        values: Event = {
+            "available_bytes": point["available_bytes"],
+            "swap_free_bytes": point["swap_free_bytes"],
+        }
+        yield "memory", "memory", counter("memory", point["time_s"], values)
+    for freeze in replay["freezes"]:
+        name = "kill by the kernel" if freeze["is_kernel_kill"] else "freeze"
+        length_s = freeze["to_s"] - freeze["from_s"]
+        yield "freezes", "freezes", slice_event(name, freeze["from_s"], length_s, {})
+    for kill in replay.get("recorded") or []:
+        name = f"kill of {process_named(kill['name'], kill['process'])}"
+        values = {"killer": killer_of(kill)}
+        yield "recorded kills", "recorded kills", moment(name, kill["time_s"], values)
+    for policy in replay["policies"]:
+        for decision in policy["decisions"]:
+            victims = ", ".join(
+                process_named(victim["name"], victim["process"]) for victim in decision["victims"]
+            )
+            values = {
+                "why": decision["why"],
+                "available_bytes": decision["available_bytes"],
+                "judgement": decision["judgement"],
+            }
+            event = moment(f"would kill {victims}", decision["time_s"], values)
+            yield "policies", policy["policy"], event
+
+
+def counter(name: str, time_s: float, values: Event) -> Event:
+    """The values of a counter from a time on."""
+    return {"ph": "C", "name": name, "ts": time_s * US, "args": values}
+
+
+def moment(name: str, time_s: float, values: Event) -> Event:
+    """An event without a duration."""
+    known = {key: value for key, value in values.items() if value is not None}
+    return {"ph": "i", "s": "t", "name": name, "ts": time_s * US, "args": known}
 
 
 def slice_event(name: str, start_s: float, duration_s: float, values: Event) -> Event:

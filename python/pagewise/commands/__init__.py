@@ -168,6 +168,12 @@ COMMANDS = [
         "Write any mix of results as one HTML file, which needs no network to open.",
     ),
     Command(
+        "export",
+        "export",
+        ANSWERS,
+        "Write results as metrics for Prometheus, or as a timeline for ui.perfetto.dev.",
+    ),
+    Command(
         "devices",
         "devices",
         REFERENCE,
