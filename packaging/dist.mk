@@ -1,13 +1,12 @@
 # What users install: the wheels, the static agents, the Debian packages, and their checksums. Included by the Makefile.
-# dist: everything, in the folder dist.   dist-agents, dist-wheel, dist-debs: the parts.   dist-setup: installs the compilers.
-# dist-wheel-aarch64: the wheel for aarch64, not a part of dist, since it was not tried.
+# dist: everything, in the folder dist.   dist-agents, dist-wheel, dist-wheel-aarch64, dist-debs: the parts.   dist-setup: installs the compilers.
 .PHONY: dist dist-setup dist-agents dist-wheel dist-wheel-aarch64 dist-debs
 
 MACHINES := x86_64 aarch64 armv7
 AGENTS   := $(MACHINES:%=dist/pagewise-agent-%)
 PACKAGER := packaging/wheel.sh packaging/assemble_wheel.sh packaging/examples.txt tools/cross.sh tools/preload_libraries.sh
 
-dist: dist-agents dist-wheel dist-debs
+dist: dist-agents dist-wheel dist-wheel-aarch64 dist-debs
 	cd dist && sha256sum $$(ls | grep -v '^SHA256SUMS$$') > SHA256SUMS
 	@ls -l dist
 

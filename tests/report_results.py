@@ -55,6 +55,22 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
                 {"name": "others", "processes": 3, "reads": [50, 50, 150], "writes": [0, 100, 50]},
             ],
         },
+        "heat": {
+            "bin_s": 0.5,
+            "bin_accesses": None,
+            "left_out": 3,
+            "spaces": [
+                {
+                    "name": EVIL,
+                    "accesses": 600,
+                    "range_bytes": 8192,
+                    "ranges": [
+                        {"first": "4000", "last": "5fff", "accesses": [300, 100, 50]},
+                        {"first": "8000", "last": "9fff", "accesses": [0, 0, 150]},
+                    ],
+                }
+            ],
+        },
         "header": {
             "kind": "swap",
             "format": "events",

@@ -1,4 +1,4 @@
-"""`pagewise export`: OpenMetrics, checked by the parser of Prometheus' own library, and timelines."""
+"""`pagewise export`: OpenMetrics, which the parser of Prometheus' library reads, and timelines."""
 
 import io
 import json
@@ -40,9 +40,8 @@ def results() -> dict[str, Any]:
         "simulate": pw.simulate(PHONE, **ASKED),
         "replay-kills": pw.replay_kills(KILLS, policy="largest,lmkd"),
         "launches": pw.launches(TRACE),
-        "kills": pw.trace_kills(TRACE),
+        "kills": pw.kills(TRACE),
         "pressure": pw.pressure(TRACE),
-        "info": pw.info(pw.read(PHONE)),
     }
 
 
@@ -105,7 +104,7 @@ def test_a_timeline_has_what_the_results_have(
     files = [saved(tmp_path, f"{name}.json", made[name]) for name in names]
     output = tmp_path / "out.json"
     status, _, said = ran("export", "--to", "perfetto", *files, "-o", output, capsys=capsys)
-    assert (status, said) == (0, f"pagewise: written: {output}\n")
+    assert (status, said) == (0, f"written: {output}\n")
     timeline = json.loads(output.read_text())
     assert timeline["otherData"]["results"] == [str(file) for file in files]
     events = timeline["traceEvents"]
@@ -137,7 +136,10 @@ def test_a_timeline_has_what_the_results_have(
     [
         ("{", "not JSON"),
         ("[1]", "not a result of pagewise (schema absent)"),
-        ('{"schema": "pagewise.nothing/1"}', "not a result of pagewise (schema pagewise.nothing/1)"),
+        (
+            '{"schema": "pagewise.nothing/1"}',
+            "not a result of pagewise (schema pagewise.nothing/1)",
+        ),
         ("[" * 100_000, "not JSON"),
     ],
 )
@@ -168,7 +170,5 @@ def test_what_cannot_be_written_is_refused_before(
         assert (status, output) == (wanted, "") and why in said, arguments
     existing = tmp_path / "out"
     existing.write_text("theirs")
-    status, _, said = ran(
-        "export", "--to", "openmetrics", file, "-o", existing, capsys=capsys
-    )
+    status, _, said = ran("export", "--to", "openmetrics", file, "-o", existing, capsys=capsys)
     assert status != 0 and "exists" in said and existing.read_text() == "theirs"

@@ -130,7 +130,11 @@ def traffic(analysis: Analysis) -> Iterator[Track]:
             zip(series["reads"], series["writes"], strict=False)
         ):
             values: Event = {"reads": reads, "writes": writes}
-            yield "accesses", series["name"], counter(series["name"], step * found["step_s"], values)
+            yield (
+                "accesses",
+                series["name"],
+                counter(series["name"], step * found["step_s"], values),
+            )
 
 
 def replayed(replay: ReplayKills) -> Iterator[Track]:

@@ -106,6 +106,33 @@ class About(TypedDict):
     """Why `record --ring` kept the recording, and from when on."""
 
 
+class AccessHeat(TypedDict):
+    """Accesses by time and address; of references of a program those that missed the filter."""
+
+    bin_s: float | None
+    """Length of a bin of time, the first of which begins with the first event; null without a
+    clock."""
+    bin_accesses: int | None
+    """Without a clock, the accesses of a bin, of all address spaces together, or all references;
+    null with a clock."""
+    spaces: list[HeatSpace]
+    """The busiest address spaces in descending order, at most eight: processes, with their own
+    pages only, or devices."""
+    left_out: int
+    """Accesses to other address spaces, and in a swap trace to pages of files."""
+
+
+class AccessRange(TypedDict):
+    """A range of addresses and the accesses to it."""
+
+    first: str
+    """Address of the first byte, in hexadecimal."""
+    last: str
+    """Address of the last byte, in hexadecimal."""
+    accesses: list[int]
+    """Accesses in each bin of time."""
+
+
 class Allocations(TypedDict):
     """What a recording of allocations holds."""
 
@@ -252,6 +279,9 @@ class Analysis(TypedDict):
     """Rows of the busiest processes: all kernel threads in one row, and the others in another."""
     traffic: Traffic | None
     """Accesses over time by process name, if asked for; none without a clock."""
+    heat: AccessHeat | None
+    """Accesses by time and address, if figures per process were asked for; none of a sample, of
+    objects, and without addresses."""
     not_recorded: list[str]
     """Facts that the recording lacks, and the figures that this rules out."""
     sample: NotRequired[AnalysisSample | None]
@@ -484,6 +514,8 @@ class CurveSummary(TypedDict):
     """Blocks of the filter of the trace."""
     minor_faults: list[MinorFaults] | None
     """Minor faults by size of huge pages; null for a trace without mappings."""
+    heat: AccessHeat
+    """References that missed the filter of the trace, by place in the trace and address."""
 
 
 class Decision(TypedDict):
@@ -869,6 +901,19 @@ class HeatRange(TypedDict):
     accesses: list[float | None]
     """For each bin of time, the samples of an aggregation interval that found an access, on average
     over bytes and intervals; null if no region was there."""
+
+
+class HeatSpace(TypedDict):
+    """Accesses to one address space."""
+
+    name: str
+    """Name and number of the process, or name of the device or of the captured program."""
+    accesses: int
+    """Number of accesses."""
+    range_bytes: int
+    """Length of each range in bytes: a power of two."""
+    ranges: list[AccessRange]
+    """Ranges of addresses with an access, in order; at most 64."""
 
 
 class ImportReferences(TypedDict):

@@ -54,7 +54,8 @@ def refuse_different(
                 f"{run.folder} and {first.folder} ran different plans: they differ in "
                 f"{', '.join(differing)}",
                 path=str(run.folder),
-                hint=hint or "give runs of one plan, which may differ in " + ", ".join(sorted(free)),
+                hint=hint
+                or "give runs of one plan, which may differ in " + ", ".join(sorted(free)),
             )
 
 

@@ -26,7 +26,10 @@ fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, TraceReadin
             break;
         }
     }
-    let losses = tally.losses().chain(tally.clock_problems()).map(|(what, count)| Loss { what: what.to_owned(), count });
+    let losses = tally
+        .losses()
+        .chain(tally.clock_problems())
+        .map(|(what, count)| Loss { what: what.to_owned(), count });
     let (rejected, rejects) = reader.rejects();
     let reading = TraceReading {
         losses: losses.collect(),

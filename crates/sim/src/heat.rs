@@ -266,7 +266,8 @@ mod tests {
 
     #[test]
     fn very_many_address_spaces_are_left_out() {
-        let accesses: Vec<_> = (0..1000).flat_map(|space| [(space, u64::MAX, u64::MAX); 2]).collect();
+        let accesses: Vec<_> =
+            (0..1000).flat_map(|space| [(space, u64::MAX, u64::MAX); 2]).collect();
         let found = heat(true, &accesses);
         assert_eq!(found.spaces.len(), SPACES_SHOWN);
         assert_eq!(found.left_out, 2000 - 2 * SPACES_SHOWN as u64);

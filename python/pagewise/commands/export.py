@@ -60,7 +60,9 @@ def run(
     if output is not None:
         refuse_special(output)
         refuse_unwritable(output, force=force)
-        if any(each != "-" and os.path.realpath(each) == os.path.realpath(output) for each in results):
+        if any(
+            each != "-" and os.path.realpath(each) == os.path.realpath(output) for each in results
+        ):
             raise UsageError(f"{output} is one of the results", hint="name another file with -o")
     elif force:
         raise UsageError("--force needs -o")

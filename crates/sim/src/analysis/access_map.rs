@@ -72,7 +72,10 @@ mod tests {
         (0..2).for_each(|space| map.add(space, 0, None));
         let heat = map.finish(&block);
         assert_eq!((&heat.spaces[0].name[..], &heat.spaces[1].name[..]), ("sda", "device 1"));
-        assert_eq!((heat.bin_accesses, &heat.spaces[1].ranges[0].accesses[..]), (Some(1), &[0, 1][..]));
+        assert_eq!(
+            (heat.bin_accesses, &heat.spaces[1].ranges[0].accesses[..]),
+            (Some(1), &[0, 1][..])
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ const PAGE_BYTES_OF_A_REPLAY: u64 = 64;
 /// `Usage` for a request that also takes memory for each event, and for an unknown architecture or option.
 pub fn bytes_per_page(request: &SimulateRequest) -> Result<u64, Error> {
     let by_event = |what: &str, instead: &str| {
-        let why = format!("{what} takes memory for each event; {instead}, or leave out --memory-limit");
+        let why =
+            format!("{what} takes memory for each event; {instead}, or leave out --memory-limit");
         Err(Error::usage(why))
     };
     if find(&request.architecture)?.role == Role::Bound {
