@@ -13,7 +13,7 @@ from pagewise.units import format_share
 if TYPE_CHECKING:
     from pagewise.types import AccessHeat, HeatSpace
 
-MAPS_MAX = 6
+MAPS_MAX = 4
 """Maps of all recordings together, at least one each; the table has all address spaces."""
 COLUMNS = (
     Column("recording", "recording"),
@@ -31,7 +31,7 @@ def panel(inputs: Inputs) -> Panel | None:
         return None
     each = max(1, MAPS_MAX // len(heats))
     charts = [
-        chart(f"access-map-{number}-{place}", name, heat, space)
+        chart(f"access-map-{number}", place, name, heat, space)
         for number, (name, heat) in enumerate(heats)
         for place, space in enumerate(busiest(heat)[:each])
     ]
@@ -61,8 +61,8 @@ def busiest(heat: AccessHeat) -> list[HeatSpace]:
     return [space for space in heat["spaces"] if space["ranges"]]
 
 
-def chart(identifier: str, name: str, heat: AccessHeat, space: HeatSpace) -> Chart:
-    """The map of an address space."""
+def chart(group: str, place: int, name: str, heat: AccessHeat, space: HeatSpace) -> Chart:
+    """The map of an address space; those of a recording share their axis of time."""
     rows = [HeatRow(row["first"], row["last"], row["accesses"]) for row in space["ranges"]]
     length = heat["bin_s"] or heat["bin_accesses"] or 1
     end = length * len(rows[0].accesses)
@@ -71,12 +71,13 @@ def chart(identifier: str, name: str, heat: AccessHeat, space: HeatSpace) -> Cha
     else:
         x = Axis("accesses so far", "count", low=0, high=end)
     return Chart(
-        identifier,
+        f"{group}-{place}",
         f"Accesses of {space['name']} on {name}, by first address of a range",
         x,
         address_axis(rows),
         [View(name, heat_series(rows, 0, length, "accesses"))],
         "scatter",
+        group=group,
         cell=(length, 1),
     )
 
