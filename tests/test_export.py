@@ -103,8 +103,8 @@ def test_a_timeline_has_what_the_results_have(
     names = ("analyze", "replay-kills", "launches", "kills", "pressure")
     files = [saved(tmp_path, f"{name}.json", made[name]) for name in names]
     output = tmp_path / "out.json"
-    status, _, said = ran("export", "--to", "perfetto", *files, "-o", output, capsys=capsys)
-    assert (status, said) == (0, f"written: {output}\n")
+    status, _, diagnostics = ran("export", "--to", "perfetto", *files, "-o", output, capsys=capsys)
+    assert (status, diagnostics) == (0, f"written: {output}\n")
     timeline = json.loads(output.read_text())
     assert timeline["otherData"]["results"] == [str(file) for file in files]
     events = timeline["traceEvents"]
@@ -148,8 +148,8 @@ def test_other_files_are_refused(
 ) -> None:
     file = tmp_path / "a.json"
     file.write_text(content)
-    status, output, said = ran("export", "--to", "openmetrics", file, capsys=capsys)
-    assert (status, output) == (3, "") and why in said
+    status, output, diagnostics = ran("export", "--to", "openmetrics", file, capsys=capsys)
+    assert (status, output) == (3, "") and why in diagnostics
 
 
 def test_what_cannot_be_written_is_refused_before(
@@ -166,9 +166,13 @@ def test_what_cannot_be_written_is_refused_before(
         ([tmp_path / "missing"], 3, "No such file"),
         (["/proc/kmsg"], 3, "a file of the kernel"),
     ):
-        status, output, said = ran("export", "--to", "openmetrics", *arguments, capsys=capsys)
-        assert (status, output) == (wanted, "") and why in said, arguments
+        status, output, diagnostics = ran(
+            "export", "--to", "openmetrics", *arguments, capsys=capsys
+        )
+        assert (status, output) == (wanted, "") and why in diagnostics, arguments
     existing = tmp_path / "out"
     existing.write_text("theirs")
-    status, _, said = ran("export", "--to", "openmetrics", file, "-o", existing, capsys=capsys)
-    assert status != 0 and "exists" in said and existing.read_text() == "theirs"
+    status, _, diagnostics = ran(
+        "export", "--to", "openmetrics", file, "-o", existing, capsys=capsys
+    )
+    assert status != 0 and "exists" in diagnostics and existing.read_text() == "theirs"

@@ -226,7 +226,7 @@ def test_advise_pagesize_prints_the_advice_and_the_answer(
 ) -> None:
     _, text, _ = ran("advise", "pagesize", references, "--json", capsys=capsys)
     result, advice = json.loads(text), layouts.schema("advice-page-size")
-    needed = {*advice["required"], "trace", "program", "assumed", "advice", "memories"}
+    needed = {*advice["required"], "trace", "program", "assumed", "advice", "memories", "heat"}
     assert result.keys() == needed
     assert result["advice"].items() <= result.items()
     assert result["schema"] == advice["$id"]

@@ -280,6 +280,9 @@ struct page {
 	unsigned long compound_head;
 } __kernel_type;
 
+/* include/linux/mm_types.h; the same in every kernel from Linux 4.1. */
+enum fault_flag { FAULT_FLAG_TRIED = 1 << 5, FAULT_FLAG_USER = 1 << 6 };
+
 enum pageflags { PG_writeback = 1, PG_head = 6, PG_swapcache = 10, PG_swapbacked = 17 };
 
 struct bio_vec {

@@ -438,6 +438,23 @@ int BPF_PROG(kernel_fault, unsigned long address)
 	return begin_fault(address, return_address(bpf_get_current_task_btf()), KERNEL_FAULT);
 }
 
+// Replaces user_fault and kernel_fault where the kernel has no tracepoints of faults, as on arm64. Without registers
+// the kernel itself wants the page, which is no fault. A fault that waited for its page is tried again: it began
+// with the first try.
+SEC("fentry/handle_mm_fault")
+int BPF_PROG(fault_entered, struct vm_area_struct *area, unsigned long address, unsigned int flags,
+	     struct pt_regs *registers)
+{
+	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+
+	if (!registers ||
+	    (fault && flags & FAULT_FLAG_TRIED && fault->address >> PAGE_SHIFT == address >> PAGE_SHIFT))
+		return 0;
+	if (flags & FAULT_FLAG_USER)
+		return begin_fault(address, PT_REGS_IP(registers), USER_FAULT);
+	return begin_fault(address, return_address(bpf_get_current_task_btf()), KERNEL_FAULT);
+}
+
 static __always_inline int set_reclaims(bool reclaims)
 {
 	struct fault *fault = open_fault(bpf_get_current_pid_tgid());

@@ -7,6 +7,8 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Typedef;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use linux::cgroup::{Hierarchy, MemoryGroup, Version};
@@ -195,10 +197,29 @@ fn load_only(open: &mut OpenRecorderSkel, wanted: &[&str]) {
 /// The programs of `sources` that this kernel needs.
 fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Error> {
     let is_by_task = linux::system::counts_pages_by_task(root)?;
+    let has_faults = has_fault_tracepoints()?;
     let programs = sources.iter().flat_map(|source| source.programs).copied();
-    let is_needed =
-        |name: &&str| needs_counts_by_task(name).is_none_or(|by_task| by_task == is_by_task);
+    let is_needed = |name: &&str| {
+        needs_counts_by_task(name).is_none_or(|by_task| by_task == is_by_task)
+            && needs_fault_tracepoints(name).is_none_or(|needed| needed == has_faults)
+    };
     Ok(programs.filter(is_needed).collect())
+}
+
+/// Whether the kernel has tracepoints of page faults, which arm64 lacks.
+fn has_fault_tracepoints() -> Result<bool, Error> {
+    let types = Btf::from_vmlinux().map_err(refused)?;
+    Ok(types.type_by_name::<Typedef<'_>>("btf_trace_page_fault_user").is_some())
+}
+
+/// For a program that detects the begin of a fault: whether it is for kernels with tracepoints of page faults. The
+/// other uses function tracing. None for other programs.
+fn needs_fault_tracepoints(program: &str) -> Option<bool> {
+    match program {
+        "user_fault" | "kernel_fault" => Some(true),
+        "fault_entered" => Some(false),
+        _ => None,
+    }
 }
 
 /// Sets the constants of the programs.

@@ -31,6 +31,7 @@ pub const CATALOG: &[Source] = &[
         programs: &[
             "user_fault",
             "kernel_fault",
+            "fault_entered",
             "machine_reclaim_begins",
             "machine_reclaim_ends",
             "group_reclaim_begins",

@@ -19,10 +19,8 @@ from pagewise.terminal import say
 from pagewise.timelines import TIMED, exported
 
 EXAMPLES = (
-    "pagewise simulate trace.parquet --architecture adaptive --fast-tier 256MiB --fast zram-lz4 "
-    "--slow ufs-3.1 --json | pagewise export --to openmetrics -",
-    "pagewise analyze trace.parquet --by process --json > busy.json",
-    "pagewise export --to perfetto busy.json -o busy.perfetto.json",
+    "pagewise export adaptive.json --to openmetrics -o adaptive.prom",
+    "pagewise export busy.json kills.json --to perfetto -o timeline.json",
 )
 
 
