@@ -23,9 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # The crates that each crate may depend on; dev-dependencies may add testkit.
 MAY_DEPEND_ON = {
+    "unified": set(),
     "types": set(),
     "policy": {"types"},
-    "trace": {"types"},
+    "trace": {"types", "unified"},
     "devices": {"types"},
     "sim": {"types", "policy", "trace", "devices"},
     "python": {"types", "policy", "trace", "devices", "sim"},
