@@ -236,8 +236,11 @@ impl Observer {
             if let (Some(traffic), Some(time_ns)) = (&mut self.traffic, time_ns) {
                 traffic.add(event, time_ns);
             }
-            if let Some(heat) = &mut self.heat {
-                heat.add(rows.space[index], rows.address[index], time_ns);
+            // A source in memory has no addresses.
+            if let (Some(heat), Some(&space), Some(&address)) =
+                (&mut self.heat, rows.space.get(index), rows.address.get(index))
+            {
+                heat.add(space, address, time_ns);
             }
         }
         let bound = self.batch.iter().fold(0, |bound, page| bound.max(page.index() + 1));
