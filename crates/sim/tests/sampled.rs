@@ -78,6 +78,9 @@ proptest! {
         // 1 - pages / accesses and (accesses - pages) / accesses differ by rounding.
         prop_assert!((found.reaccess_share - exact.reaccess_share).abs() < 1e-12);
         let reaccess_share = exact.reaccess_share;
+        // A sample has no map of accesses.
+        prop_assert!(found.heat.is_none());
+        let exact = Analysis { heat: None, ..exact };
         prop_assert_eq!(Analysis { sample: None, reaccess_share, ..found }, exact);
 
         let frames = [0, 1, 2, 5, 100];

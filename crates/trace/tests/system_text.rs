@@ -89,7 +89,7 @@ fn compare_with_text(path: &Path, arguments: &[&str]) -> bool {
     std::fs::write(&text, report.stdout).unwrap();
     let (of_text, counts_of_text, _) = read(&text);
     let (of_file, counts_of_file, _) = read(path);
-    assert!(!of_file.is_empty(), "{} has no events", path.display());
+    assert!(!counts_of_file.is_empty(), "{} has no events", path.display());
     assert_eq!(counts_of_text, counts_of_file);
     let pairs = of_text.iter().zip(&of_file);
     let different: Vec<_> = pairs.filter(|(text, file)| text != file).collect();
