@@ -153,7 +153,6 @@ fn check_replay(events: &[Event]) {
     let queued = BYTES_QUEUED_PER_EVENT * EVENTS as usize;
     for (request, bound) in [
         (SimulateRequest { readahead: Readahead::Kernel, ..plain("flash", 0) }, cell + ahead),
-        (SimulateRequest { readahead: Readahead::Recorded, ..plain("adaptive", PAGES) }, cell),
         (queueing("flash", 0), cell + queued),
         (queueing("hierarchical", PAGES / 4), cell + queued),
         (queueing("hybrid", PAGES / 4), cell + queued),
