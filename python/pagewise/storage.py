@@ -5,6 +5,7 @@ Only addresses need fsspec, which comes with the extra ``ray``; ``file://`` does
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -137,6 +138,28 @@ def refuse_endless(path: str | Path) -> None:
             path=str(path),
             hint="copy its content to a file, and give that file",
         )
+
+
+def read_json(path: str | Path, hint: str | None = None) -> object:
+    """The content of a JSON file.
+
+    Raises UnreadableInput, with the hint if it is not JSON, for a pipe, a device, and a file that
+    cannot be read.
+    """
+    refuse_endless(path)
+    try:
+        return parse_json(Path(path).read_bytes(), str(path), hint)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def parse_json(text: bytes | str, source: str, hint: str | None = None) -> object:
+    """The content of a JSON text. Raises UnreadableInput, which names the source."""
+    try:
+        found: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableInput(f"{source}: not JSON: {error}", path=source, hint=hint) from error
+    return found
 
 
 def read_text(path: Path) -> str:

@@ -17,6 +17,9 @@ PROGRAM_MIB, OFFSET_MIB, HOT_MIB, SECONDS = 64, 16, 8, 60
 BOOT_S = 900
 SCRIPT = f"""
 mount -t tracefs none /sys/kernel/tracing
+# DAMON also watches the gap between program and heap, of up to 1 GiB at random, for which the map
+# would take ranges of 8 MiB.
+echo 0 >/proc/sys/kernel/randomize_va_space
 hot_range {PROGRAM_MIB} {OFFSET_MIB} {HOT_MIB} {SECONDS} >/result/addresses &
 program=$!
 until [ -s /result/addresses ]; do sleep 0.1; done

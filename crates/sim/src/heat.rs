@@ -1,7 +1,4 @@
 //! Accesses by time and address, for each of the busiest address spaces, in bounded memory.
-//!
-//! Time and addresses are divided into bins whose sizes are powers of two. What does not fit makes all bins of an
-//! address space larger. Addresses without an access take no row.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,8 +6,7 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Largest number of bins of time.
-const BINS_MAX: usize = 64;
+use crate::grid::{Rows, TIME_BITS, TimeBins};
 
 /// Largest number of ranges of an address space.
 const RANGES_MAX: usize = 64;
@@ -20,9 +16,6 @@ const SPACES_MAX: usize = 256;
 
 /// Address spaces of the result: as many as a reader compares.
 const SPACES_SHOWN: usize = 8;
-
-/// Bits of the first bin of time: 2^20 ns, about a millisecond.
-const TIME_BITS: u32 = 20;
 
 /// Accesses by time and address; of references of a program those that missed the filter.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -65,9 +58,7 @@ pub struct AccessRange {
 /// Counts accesses by address space, range and bin of time.
 pub(crate) struct HeatCounts {
     is_timed: bool,
-    time_bits: u32,
-    /// Bins of time in use.
-    bins: usize,
+    bins: TimeBins,
     left_out: u64,
     places: HashMap<u32, usize>,
     spaces: Vec<Space>,
@@ -80,8 +71,7 @@ impl HeatCounts {
     pub(crate) fn new(is_timed: bool) -> HeatCounts {
         HeatCounts {
             is_timed,
-            time_bits: if is_timed { TIME_BITS } else { 0 },
-            bins: 0,
+            bins: TimeBins::new(if is_timed { TIME_BITS } else { 0 }),
             left_out: 0,
             places: HashMap::new(),
             spaces: Vec::new(),
@@ -91,11 +81,9 @@ impl HeatCounts {
 
     /// Adds an access at a time since the first event. Times may decrease.
     pub(crate) fn add(&mut self, space: u32, address: u64, time: u64) {
-        while time >> self.time_bits >= BINS_MAX as u64 {
-            self.time_bits += 1;
-            self.bins = self.bins.div_ceil(2);
-            self.spaces.iter_mut().for_each(Space::double_time);
-        }
+        let spaces = &mut self.spaces;
+        let bin =
+            self.bins.bin(time, || spaces.iter_mut().for_each(|space| space.rows.double_time()));
         if self.spaces.get(self.last).is_none_or(|last| last.number != space) {
             let count = self.spaces.len();
             let known = self.places.get(&space).copied();
@@ -109,8 +97,6 @@ impl HeatCounts {
                 }
             }
         }
-        let bin = (time >> self.time_bits) as usize;
-        self.bins = self.bins.max(bin + 1);
         self.spaces[self.last].add(address, bin);
     }
 
@@ -125,7 +111,7 @@ impl HeatCounts {
         let beyond = self.spaces.iter().skip(SPACES_SHOWN).map(|space| space.accesses);
         let left_out = self.left_out + beyond.sum::<u64>();
         self.spaces.truncate(SPACES_SHOWN);
-        let bins = self.bins;
+        let bins = self.bins.used();
         let described = |space: &Space| HeatSpace {
             name: name(space.number),
             accesses: space.accesses,
@@ -133,83 +119,42 @@ impl HeatCounts {
             ranges: space.ranges(bins, page_bytes),
         };
         AccessHeat {
-            bin_s: self.is_timed.then(|| (1u64 << self.time_bits) as f64 / 1e9),
-            bin_accesses: (!self.is_timed).then(|| 1 << self.time_bits),
+            bin_s: self.is_timed.then(|| self.bins.length() as f64 / 1e9),
+            bin_accesses: (!self.is_timed).then(|| self.bins.length()),
             spaces: self.spaces.iter().map(described).collect(),
             left_out,
         }
     }
 }
 
-/// The accesses of one address space.
+/// The accesses of one address space, in rows of pages.
 struct Space {
     number: u32,
     accesses: u64,
-    /// Pages of a range, as a power of two.
-    bits: u32,
-    /// Numbers of the ranges, in order; the range of a page is its address >> `bits`.
-    keys: Vec<u64>,
-    counts: Vec<[u64; BINS_MAX]>,
-    /// Place of the latest range.
-    last: usize,
+    rows: Rows<u64>,
 }
 
 impl Space {
     fn new(number: u32) -> Space {
-        Space { number, accesses: 0, bits: 0, keys: Vec::new(), counts: Vec::new(), last: 0 }
+        Space { number, accesses: 0, rows: Rows::new(0) }
     }
 
     fn add(&mut self, address: u64, bin: usize) {
-        let key = address >> self.bits;
-        if self.keys.get(self.last) != Some(&key) {
-            self.last = match self.keys.binary_search(&key) {
-                Ok(place) => place,
-                Err(place) => {
-                    self.keys.insert(place, key);
-                    self.counts.insert(place, [0; BINS_MAX]);
-                    place
-                }
-            };
-        }
-        self.counts[self.last][bin] += 1;
+        self.rows.add(0, address, bin, 1);
         self.accesses += 1;
-        while self.keys.len() > RANGES_MAX {
-            self.double_addresses();
-        }
-    }
-
-    fn double_addresses(&mut self) {
-        self.bits += 1;
-        let (mut keys, mut counts): (Vec<u64>, Vec<[u64; BINS_MAX]>) = (Vec::new(), Vec::new());
-        for (key, count) in self.keys.iter().zip(&self.counts) {
-            match counts.last_mut().filter(|_| keys.last() == Some(&(key >> 1))) {
-                Some(both) => both.iter_mut().zip(count).for_each(|(sum, count)| *sum += count),
-                None => {
-                    keys.push(key >> 1);
-                    counts.push(*count);
-                }
-            }
-        }
-        (self.keys, self.counts, self.last) = (keys, counts, 0);
-    }
-
-    fn double_time(&mut self) {
-        for counts in &mut self.counts {
-            for bin in 0..BINS_MAX {
-                let of = |place: usize| counts.get(place).copied().unwrap_or(0);
-                counts[bin] = of(2 * bin) + of(2 * bin + 1);
-            }
+        while self.rows.len() > RANGES_MAX {
+            self.rows.double_addresses();
         }
     }
 
     fn range_bytes(&self, page_bytes: u64) -> u128 {
-        u128::from(page_bytes) << self.bits
+        u128::from(page_bytes) << self.rows.bits()
     }
 
     fn ranges(&self, bins: usize, page_bytes: u64) -> Vec<AccessRange> {
         let bytes = self.range_bytes(page_bytes);
-        let ranges = self.keys.iter().zip(&self.counts).map(|(&key, counts)| {
-            let first = u128::from(key) * bytes;
+        let ranges = self.rows.iter().map(|(_, row, counts)| {
+            let first = u128::from(row) * bytes;
             AccessRange {
                 first: format!("{first:x}"),
                 last: format!("{:x}", first + bytes - 1),
@@ -225,6 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grid::BINS_MAX;
 
     fn heat(is_timed: bool, accesses: &[(u32, u64, u64)]) -> AccessHeat {
         let mut counts = HeatCounts::new(is_timed);

@@ -5,6 +5,7 @@ pub mod alloc;
 pub mod analysis;
 mod error;
 mod event_list;
+mod grid;
 pub mod heat;
 pub mod kills;
 pub mod lifecycle;

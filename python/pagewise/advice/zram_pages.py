@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from pagewise.errors import Missing, PagewiseError, UnreadableInput, UsageError
 from pagewise.installed import agent
+from pagewise.storage import parse_json
 
 SCHEMA = "pagewise.pages/1"
 FILE_BYTES_MAX = 256 << 20
@@ -97,10 +97,7 @@ def _sampled() -> str:
 
 def parsed(text: str, source: str) -> Pages:
     """The sample in a JSON text. Raises UnreadableInput, which says what was expected where."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{source}: not JSON: {error}", path=source, hint=HOW) from error
+    found = parse_json(text, source, HOW)
     reader = _Reader(source)
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise reader.wrong("schema", f'expected "{SCHEMA}"')

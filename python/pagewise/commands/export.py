@@ -14,7 +14,13 @@ import typer
 from pagewise.commands.options import Force
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.openmetrics import exposition, kind_of
-from pagewise.storage import refuse_endless, refuse_special, refuse_unwritable, write_text
+from pagewise.storage import (
+    parse_json,
+    read_json,
+    refuse_special,
+    refuse_unwritable,
+    write_text,
+)
 from pagewise.terminal import say
 from pagewise.timelines import TIMED, exported
 
@@ -22,6 +28,8 @@ EXAMPLES = (
     "pagewise export adaptive.json --to openmetrics -o adaptive.prom",
     "pagewise export busy.json kills.json --to perfetto -o timeline.json",
 )
+
+HINT = "give the output of --json of a command"
 
 
 def run(
@@ -87,23 +95,15 @@ def run(
 
 def read_result(name: str) -> Mapping[str, object]:
     """A result of any command. Raises UnreadableInput for anything else."""
-    try:
-        if name == "-":
-            found = json.loads(sys.stdin.buffer.read())
-        else:
-            refuse_endless(name)
-            found = json.loads(Path(name).read_bytes())
-    except OSError as error:
-        raise UnreadableInput(f"{name}: {error.strerror}", path=name) from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInput(
-            f"{name}: not JSON: {error}", path=name, hint="give the output of --json of a command"
-        ) from error
+    if name == "-":
+        found = parse_json(sys.stdin.buffer.read(), name, HINT)
+    else:
+        found = read_json(name, HINT)
     if not isinstance(found, dict) or not kind_of(found):
         schema = str(found.get("schema", "absent"))[:60] if isinstance(found, dict) else "absent"
         raise UnreadableInput(
             f"{name}: not a result of pagewise (schema {schema})",
             path=name,
-            hint="give the output of --json of a command",
+            hint=HINT,
         )
     return found

@@ -22,7 +22,7 @@ from pagewise.policies import written
 from pagewise.questions import analyze, misses
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.report.shapes import KINDS, flaw
-from pagewise.storage import refuse_endless
+from pagewise.storage import read_json, refuse_endless
 
 if TYPE_CHECKING:
     from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
@@ -188,10 +188,8 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
     if head.lstrip()[:1] == b"{":
-        try:
-            result = json.loads(Path(path).read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise UnreadableInput(f"{path}: not JSON: {error}", path=path) from error
+        # It starts with a brace.
+        result = cast("dict[str, object]", read_json(path))
         add(inputs, result, Path(path).stem, digest, path=path)
     elif head.startswith(PARQUET_MAGIC) and (cells := sweep_cells(path)) is not None:
         table = {"schema": "pagewise.sweep/1", "cells": cells}

@@ -1,20 +1,11 @@
 //! Accesses by time and address, from the regions of DAMON (Documentation/mm/damon in Linux), in bounded memory.
-//!
-//! Time and addresses are divided into bins whose sizes are powers of two. A bin that does not fit makes all bins
-//! larger, so that the grid covers any trace. Addresses that no region covers take no row.
-
-use std::collections::BTreeMap;
 
 use trace::system::{Event, Kind};
 
-/// Largest number of bins of time.
-const BINS_MAX: usize = 64;
+use crate::grid::{Rows, TIME_BITS, Tally, TimeBins};
 
-/// Largest number of bins of addresses.
+/// Largest number of bins of addresses, of all targets together.
 const ROWS_MAX: usize = 128;
-
-/// Bits of the first bin of time: 2^20 ns, about a millisecond.
-const TIME_BITS: u32 = 20;
 
 /// Bits of the first bin of addresses: a page.
 const ADDRESS_BITS: u32 = 12;
@@ -26,12 +17,14 @@ pub struct HeatBin {
     bytes: u128,
 }
 
-impl HeatBin {
+impl Tally for HeatBin {
     fn add(&mut self, other: HeatBin) {
         self.sum = self.sum.saturating_add(other.sum);
         self.bytes = self.bytes.saturating_add(other.bytes);
     }
+}
 
+impl HeatBin {
     /// Samples of an interval that found an access, on average over bytes and intervals; `None` if no region was
     /// there.
     pub fn accesses(self) -> Option<f64> {
@@ -39,15 +32,12 @@ impl HeatBin {
     }
 }
 
-/// The grid. `cells` has at most `ROWS_MAX` rows, by target and number of the bin of addresses.
+/// The map. Its rows are of targets, of which there are at most `ROWS_MAX` in all.
 #[derive(Debug)]
 pub struct Heat {
-    cells: BTreeMap<(u64, u64), [HeatBin; BINS_MAX]>,
+    rows: Rows<HeatBin>,
+    bins: TimeBins,
     begin_ns: Option<i64>,
-    time_bits: u32,
-    address_bits: u32,
-    /// Bins of time in use.
-    bins: usize,
     regions: u64,
     left_out: u64,
 }
@@ -55,11 +45,9 @@ pub struct Heat {
 impl Default for Heat {
     fn default() -> Heat {
         Heat {
-            cells: BTreeMap::new(),
+            rows: Rows::new(ADDRESS_BITS),
+            bins: TimeBins::new(TIME_BITS),
             begin_ns: None,
-            time_bits: TIME_BITS,
-            address_bits: ADDRESS_BITS,
-            bins: 0,
             regions: 0,
             left_out: 0,
         }
@@ -76,50 +64,26 @@ impl Heat {
         self.regions += 1;
         let begin_ns = *self.begin_ns.get_or_insert(event.time_ns);
         let since = event.time_ns.saturating_sub(begin_ns).max(0) as u64;
-        while (since >> self.time_bits) >= BINS_MAX as u64 {
-            self.double_time();
+        let rows = &mut self.rows;
+        let bin = self.bins.bin(since, || rows.double_time());
+        while ((end - 1) >> rows.bits()) - (start >> rows.bits()) >= ROWS_MAX as u64 {
+            rows.double_addresses();
         }
-        while ((end - 1) >> self.address_bits) - (start >> self.address_bits) >= ROWS_MAX as u64 {
-            self.double_addresses();
-        }
-        let bin = (since >> self.time_bits) as usize;
-        self.bins = self.bins.max(bin + 1);
-        for row in start >> self.address_bits..=(end - 1) >> self.address_bits {
-            let first = (row << self.address_bits).max(start);
-            let last = (row << self.address_bits | ((1 << self.address_bits) - 1)).min(end - 1);
+        let bits = rows.bits();
+        for row in start >> bits..=(end - 1) >> bits {
+            let first = (row << bits).max(start);
+            let last = (row << bits | ((1 << bits) - 1)).min(end - 1);
             let bytes = u128::from(last - first) + 1;
             let cell = HeatBin { sum: bytes.saturating_mul(u128::from(accesses)), bytes };
-            self.cells.entry((target, row)).or_insert([HeatBin::default(); BINS_MAX])[bin]
-                .add(cell);
+            rows.add(target, first, bin, cell);
         }
-        while self.cells.len() > ROWS_MAX && self.address_bits < 63 {
-            self.double_addresses();
+        while rows.len() > ROWS_MAX && rows.bits() < 63 {
+            rows.double_addresses();
         }
         // Hostile files may name more targets than rows: the last ones are dropped.
-        while self.cells.len() > ROWS_MAX {
-            self.cells.pop_last();
+        while rows.len() > ROWS_MAX {
+            rows.drop_last();
             self.left_out += 1;
-        }
-    }
-
-    fn double_time(&mut self) {
-        self.time_bits += 1;
-        self.bins = self.bins.div_ceil(2);
-        for row in self.cells.values_mut() {
-            for bin in 0..BINS_MAX {
-                let mut both = row.get(2 * bin).copied().unwrap_or_default();
-                both.add(row.get(2 * bin + 1).copied().unwrap_or_default());
-                row[bin] = both;
-            }
-        }
-    }
-
-    fn double_addresses(&mut self) {
-        self.address_bits += 1;
-        for ((target, row), cells) in std::mem::take(&mut self.cells) {
-            let both =
-                self.cells.entry((target, row / 2)).or_insert([HeatBin::default(); BINS_MAX]);
-            both.iter_mut().zip(cells).for_each(|(sum, cell)| sum.add(cell));
         }
     }
 
@@ -140,15 +104,15 @@ impl Heat {
 
     /// Length of a bin of time in nanoseconds.
     pub fn bin_ns(&self) -> i64 {
-        1 << self.time_bits
+        self.bins.length() as i64
     }
 
     /// The rows in order: target, first and last address, and the cells of the bins of time in use.
     pub fn rows(&self) -> impl Iterator<Item = (u64, u64, u64, &[HeatBin])> {
-        self.cells.iter().map(|(&(target, row), cells)| {
-            let first = row << self.address_bits;
-            let last = first | ((1 << self.address_bits) - 1);
-            (target, first, last, &cells[..self.bins])
+        self.rows.iter().map(|(target, row, cells)| {
+            let first = row << self.rows.bits();
+            let last = first | ((1 << self.rows.bits()) - 1);
+            (target, first, last, &cells[..self.bins.used()])
         })
     }
 }
@@ -158,6 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::grid::BINS_MAX;
 
     fn region(time_ns: i64, target: u64, start: u64, end: u64, accesses: u32) -> Event {
         let kind = Kind::Region { target, start, end, accesses, age: None, regions: 1 };
@@ -203,7 +168,7 @@ mod tests {
         ];
         events.extend((0..1000).map(|target| region(1, target, u64::MAX - 1, u64::MAX, 1)));
         let heat = heat(&events);
-        assert!(heat.rows().count() <= ROWS_MAX && heat.bins <= BINS_MAX);
+        assert!(heat.rows().count() <= ROWS_MAX && heat.bins.used() <= BINS_MAX);
         assert_eq!(heat.regions(), 1002);
     }
 
@@ -240,7 +205,7 @@ mod tests {
                     prop_assert_eq!(*cell, HeatBin { sum, bytes });
                 }
             }
-            let covered: u128 = heat.cells.values().flatten().map(|cell| cell.bytes).sum();
+            let covered: u128 = heat.rows().flat_map(|(.., cells)| cells).map(|cell| cell.bytes).sum();
             let all: u64 = made.iter().map(|&(.., bytes, _)| bytes).sum();
             prop_assert_eq!(covered, u128::from(all));
         }
