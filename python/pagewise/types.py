@@ -1576,6 +1576,25 @@ class ProcessRow(TypedDict):
     """Pages with exactly one access."""
 
 
+class ProcessSize(TypedDict):
+    """The memory of a process."""
+
+    process: str
+    """Name of the process; empty if unknown."""
+    pid: int
+    """Pid of the process."""
+    largest_bytes: int
+    """The largest resident memory of the process, or proportional size (PSS) if
+    `is_proportional`."""
+    last_bytes: int | None
+    """The last such size."""
+    swapped_bytes: int | None
+    """The last swapped memory of the process."""
+    is_proportional: bool
+    """Whether the trace has no resident sizes of it. A page that several processes share counts in
+    part for each."""
+
+
 class Ranges(TypedDict):
     """Times over the range of the devices' latencies."""
 
@@ -2457,6 +2476,12 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    least_free_bytes: int | None
+    """The least free memory of all samples."""
+    least_available_bytes: int | None
+    """The least memory of all samples that could be used without swapping."""
+    sizes: list[ProcessSize]
+    """The processes with the most memory, at their largest; at most 32."""
     heat: RegionHeat | None
     """Accesses that DAMON found, by time and address; null without its regions."""
     left_out: int

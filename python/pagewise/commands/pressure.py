@@ -8,7 +8,6 @@ from pagewise.commands.fleets import FleetAddress, FleetEngine, FleetJobs, Fleet
 from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
-    ROWS_SHOWN,
     Report,
     SystemTrace,
     Timeline,
@@ -23,7 +22,7 @@ from pagewise.terminal import Part, facts, figures
 from pagewise.units import format_seconds, format_share, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import PressureInterval, TracePressure
+    from pagewise.types import PressureInterval, ProcessSize, TracePressure
 
 EXAMPLES = (
     "pagewise pressure phone.perfetto-trace",
@@ -31,6 +30,10 @@ EXAMPLES = (
     "pagewise pressure 'traces/*.perfetto-trace'",
 )
 
+INTERVALS_SHOWN = 8
+"""How many intervals are listed, so that the summary fits a screen."""
+SIZES_SHOWN = 5
+"""How many processes are listed by their memory."""
 CAUSES_SHOWN = 2
 """How many processes of an interval a row names."""
 
@@ -63,9 +66,9 @@ def figures_at(path: str) -> Figures:
 
 
 def summary(found: TracePressure) -> list[Part]:
-    """Sums, the longest intervals, and what DAMON found."""
+    """Sums, the longest intervals, the largest processes, and what DAMON found."""
     heat = found["heat"]
-    return [*intervals(found), *(heat_map(heat) if heat else [])]
+    return [*intervals(found), *largest(found["sizes"]), *(heat_map(heat) if heat else [])]
 
 
 def intervals(found: TracePressure) -> list[Part]:
@@ -78,11 +81,12 @@ def intervals(found: TracePressure) -> list[Part]:
                 ("kswapd", format_seconds(found["kswapd_s"])),
                 ("read again", "?" if refaults is None else format_size(refaults)),
                 ("waits for pages read again", format_seconds(found["refault_wait_s"])),
+                *least(found),
             ]
         )
     ]
     longest = sorted(found["intervals"], key=lambda each: each["start_s"] - each["end_s"])
-    shown = sorted(longest[:ROWS_SHOWN], key=lambda each: each["start_s"])
+    shown = sorted(longest[:INTERVALS_SHOWN], key=lambda each: each["start_s"])
     if not shown:
         return lines
     if len(shown) < len(found["intervals"]):
@@ -91,6 +95,40 @@ def intervals(found: TracePressure) -> list[Part]:
         )
     columns = ["kind", "processes", "at", "lasts", "busy", "bytes", "stalled"]
     return [*lines, "", figures(columns, [row(each) for each in shown], words=2)]
+
+
+def least(found: TracePressure) -> list[tuple[str, str]]:
+    """The least free and available memory, as far as the trace has samples."""
+    sizes = (
+        ("least free memory", found["least_free_bytes"]),
+        ("least available memory", found["least_available_bytes"]),
+    )
+    return [(name, format_size(size)) for name, size in sizes if size is not None]
+
+
+def largest(sizes: list[ProcessSize]) -> list[Part]:
+    """The processes with the most memory."""
+    if not sizes:
+        return []
+    shown = sizes[:SIZES_SHOWN]
+    is_proportional = any(each["is_proportional"] for each in shown)
+    columns = ["process", "largest", "last", "swapped"]
+    rows = [
+        [
+            each["process"] or f"pid {each['pid']}",
+            *(
+                "?" if size is None else format_size(size)
+                for size in (each["largest_bytes"], each["last_bytes"], each["swapped_bytes"])
+            ),
+        ]
+        for each in shown
+    ]
+    title = (
+        "Largest processes, by proportional size (PSS):"
+        if is_proportional
+        else ("Largest processes, by resident memory:")
+    )
+    return ["", title, figures(columns, rows)]
 
 
 def row(interval: PressureInterval) -> list[str]:

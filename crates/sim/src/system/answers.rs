@@ -1,5 +1,6 @@
 //! Turns what an analysis found into its results.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use trace::system::Names;
@@ -10,11 +11,11 @@ use super::kills::Killed;
 use super::launches::{Launched, is_comm_of};
 use super::outcome::{
     About, Answers, Cause, FileReads, HeatRange, Interval, IntervalKind, Kills, Launches, Parts,
-    PressureFound, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
+    PressureFound, ProcessSize, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
 };
 use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT, Spans};
 use super::split::Times;
-use super::tasks::ProcessIndex;
+use super::tasks::{Process, ProcessIndex};
 
 /// The time before a launch in which kills count as before it.
 const BEFORE_NS: i64 = 10_000_000_000;
@@ -24,6 +25,9 @@ const SOON_S: f64 = 60.0;
 
 /// Processes of the whole trace that are listed.
 const CAUSES_KEPT: usize = 10;
+
+/// Processes whose memory is listed.
+const SIZES_KEPT: usize = 32;
 
 impl Analyzer {
     /// The answers, once all events were taken.
@@ -280,6 +284,23 @@ impl Writer<'_> {
         }
     }
 
+    /// The largest processes in descending order.
+    fn sizes(&self) -> Vec<ProcessSize> {
+        let mut all: Vec<_> = self.found.tasks.all().map(|(_, process)| process).collect();
+        all.retain(|process| process.largest_bytes > 0);
+        all.sort_by_key(|process| (Reverse(process.largest_bytes), process.seen_ns, process.pid));
+        all.truncate(SIZES_KEPT);
+        let size = |process: &Process| ProcessSize {
+            process: process.text(self.names),
+            pid: process.pid,
+            largest_bytes: process.largest_bytes,
+            last_bytes: process.size_bytes(),
+            swapped_bytes: process.swap_bytes,
+            is_proportional: process.resident_bytes().is_none(),
+        };
+        all.into_iter().map(size).collect()
+    }
+
     fn heat(&self) -> Option<RegionHeat> {
         let heat = &self.found.heat;
         let ranges = heat.rows().map(|(target, first, last, cells)| HeatRange {
@@ -341,6 +362,9 @@ impl Writer<'_> {
             refault_wait_s: (has_refaults && found.schedule.has_switches())
                 .then(|| seconds(pressure.waits().sum().time_ns)),
             thrashing_by: thrashing_by.map(str::to_owned),
+            least_free_bytes: found.memory.least_free(),
+            least_available_bytes: found.memory.least_available(),
+            sizes: self.sizes(),
             heat: self.heat(),
             intervals,
             processes: self.causes(&pressure.totals, CAUSES_KEPT),

@@ -37,6 +37,8 @@ pub struct StallSample {
 #[derive(Debug, Default)]
 pub struct MemoryState {
     now: Meminfo,
+    least_free: Option<u64>,
+    least_available: Option<u64>,
     stalls: Vec<StallSample>,
     full: Option<(i64, u64)>,
 }
@@ -45,6 +47,16 @@ impl MemoryState {
     /// The counters at their last sample.
     pub fn now(&self) -> Meminfo {
         self.now
+    }
+
+    /// The least free memory of all samples, in bytes.
+    pub fn least_free(&self) -> Option<u64> {
+        self.least_free
+    }
+
+    /// The least available memory of all samples, in bytes.
+    pub fn least_available(&self) -> Option<u64> {
+        self.least_available
     }
 
     /// Every sample of the pressure on memory, in order.
@@ -61,10 +73,17 @@ impl MemoryState {
         match event.kind {
             Kind::SystemCounter { source: CounterSource::Meminfo, name, value } => {
                 let value = Some(value);
+                let least = |before: Option<u64>| before.into_iter().chain(value).min();
                 match names.bytes_of(name) {
                     b"MemTotal" => self.now.total = value,
-                    b"MemFree" => self.now.free = value,
-                    b"MemAvailable" => self.now.available = value,
+                    b"MemFree" => {
+                        self.now.free = value;
+                        self.least_free = least(self.least_free);
+                    }
+                    b"MemAvailable" => {
+                        self.now.available = value;
+                        self.least_available = least(self.least_available);
+                    }
                     b"Cached" => self.now.cached = value,
                     b"SwapTotal" => self.now.swap_total = value,
                     b"SwapFree" => self.now.swap_free = value,

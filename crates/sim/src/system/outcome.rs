@@ -225,12 +225,35 @@ pub struct PressureFound {
     pub intervals: Vec<Interval>,
     /// The processes with the most direct reclaim and refaults in all.
     pub processes: Vec<Cause>,
+    /// The least free memory of all samples.
+    pub least_free_bytes: Option<u64>,
+    /// The least memory of all samples that could be used without swapping.
+    pub least_available_bytes: Option<u64>,
+    /// The processes with the most memory, at their largest; at most 32.
+    pub sizes: Vec<ProcessSize>,
     /// Accesses that DAMON found, by time and address; null without its regions.
     pub heat: Option<RegionHeat>,
     /// Intervals beyond those that are kept.
     pub left_out: u64,
     /// What the trace lacks to answer in full.
     pub lacks: Vec<String>,
+}
+
+/// The memory of a process.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ProcessSize {
+    /// Name of the process; empty if unknown.
+    pub process: String,
+    /// Pid of the process.
+    pub pid: u32,
+    /// The largest resident memory of the process, or proportional size (PSS) if `is_proportional`.
+    pub largest_bytes: u64,
+    /// The last such size.
+    pub last_bytes: Option<u64>,
+    /// The last swapped memory of the process.
+    pub swapped_bytes: Option<u64>,
+    /// Whether the trace has no resident sizes of it. A page that several processes share counts in part for each.
+    pub is_proportional: bool,
 }
 
 /// The kind of an interval of pressure.

@@ -49,6 +49,10 @@ pub struct Process {
     pub swap_bytes: Option<u64>,
     /// Last known resident pages by a sample, in bytes.
     pub rss_bytes: Option<u64>,
+    /// Last known proportional size (PSS) by a sample, in bytes.
+    pub pss_bytes: Option<u64>,
+    /// The largest resident size so far, or proportional size if the trace has no other.
+    pub largest_bytes: u64,
     /// The process that this one was found to be a thread of.
     joined: Option<ProcessIndex>,
     /// Whether the process may be only a thread of another.
@@ -66,6 +70,15 @@ impl Process {
         let parts = [self.file_bytes, self.anonymous_bytes, self.shared_bytes];
         let of_parts = parts.iter().flatten().fold(0, |sum: u64, &part| sum.saturating_add(part));
         self.rss_bytes.or_else(|| parts.iter().any(Option::is_some).then_some(of_parts))
+    }
+
+    /// Resident bytes, or the proportional size if the trace has no other.
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.resident_bytes().or(self.pss_bytes)
+    }
+
+    fn note_size(&mut self) {
+        self.largest_bytes = self.largest_bytes.max(self.size_bytes().unwrap_or(0));
     }
 
     /// The name that results show: the command line, or the command name if that says more.
@@ -281,12 +294,14 @@ impl Tasks {
                 let process = self.at(process);
                 match part {
                     MemoryPart::Rss => process.rss_bytes = Some(bytes),
+                    MemoryPart::Pss => process.pss_bytes = Some(bytes),
                     MemoryPart::Anonymous => process.anonymous_bytes = Some(bytes),
                     MemoryPart::File => process.file_bytes = Some(bytes),
                     MemoryPart::Shared => process.shared_bytes = Some(bytes),
                     MemoryPart::Swap => process.swap_bytes = Some(bytes),
                     MemoryPart::RssPeak => {}
                 }
+                process.note_size();
             }
             Kind::Rss { mm_id, is_current, member, bytes } => {
                 self.take_rss(event, mm_id, is_current, member, bytes);
@@ -332,6 +347,7 @@ impl Tasks {
         if member != RssMember::Swap {
             process.rss_bytes = None;
         }
+        process.note_size();
     }
 
     /// A new process with this pid, whatever had the number before.

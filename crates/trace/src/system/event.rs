@@ -472,6 +472,8 @@ pub enum Fault {
 pub enum MemoryPart {
     /// All resident pages (VmRSS).
     Rss,
+    /// Resident pages, of which those that processes share count in part for each (Pss of smaps).
+    Pss,
     /// Resident anonymous pages (RssAnon).
     Anonymous,
     /// Resident pages of files (RssFile).

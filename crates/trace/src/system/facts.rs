@@ -74,7 +74,7 @@ fn fact(kind: &Kind, names: &Names) -> Option<&'static str> {
         Kind::Exit { .. } => "exit",
         Kind::Fork { .. } | Kind::NewTask { .. } => "new_task",
         Kind::Process { .. } => "process",
-        Kind::ProcessMemory { part: MemoryPart::Rss, .. } => "process_memory",
+        Kind::ProcessMemory { part: MemoryPart::Rss | MemoryPart::Pss, .. } => "process_memory",
         Kind::SystemCounter { source: CounterSource::Meminfo, .. } => "meminfo",
         Kind::SystemCounter { source: CounterSource::Vmstat, .. } => "vmstat",
         Kind::Pressure { .. } => "pressure",

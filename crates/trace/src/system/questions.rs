@@ -166,7 +166,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
             "ftrace_events: \"kmem/rss_stat\", or proc_stats_poll_ms of linux.process_stats",
         )
         .events(&["kmem:rss_stat"])
-        .in_loop("ps -A -o PID,RSS,NAME")],
+        .in_loop("ps -A -o USER,PID,PPID,RSS,NAME")],
     ),
     (
         "how much memory was free",

@@ -1,6 +1,7 @@
 //! Formats of system traces: a file and a catalog row for each.
 
 pub(crate) mod damo;
+mod dumpsys;
 pub(crate) mod ftrace;
 pub(crate) mod logcat;
 pub(crate) mod perfetto;

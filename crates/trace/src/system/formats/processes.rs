@@ -1,5 +1,5 @@
-//! Lists of processes and threads, which systrace puts beside the trace and recipes into series of snapshots: `ps` with the columns USER PID PPID ...
-//! NAME for processes, and USER PID TID CMD for threads.
+//! Lists of processes and threads, which systrace puts beside the trace and recipes into series of snapshots: `ps` with
+//! the columns USER PID PPID ... NAME or COMMAND for processes, and USER PID TID CMD for threads.
 
 use crate::system::{Kind, Name, Names};
 use crate::text::decimal;
@@ -22,7 +22,7 @@ impl Columns {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         if line.starts_with(b"USER") {
             let place = |name: &[u8]| words.clone().position(|word| word == name);
-            *self = match (place(b"TID"), place(b"NAME"), place(b"CMD")) {
+            *self = match (place(b"TID"), place(b"NAME").or(place(b"COMMAND")), place(b"CMD")) {
                 (Some(2), name, command) => command.or(name).map(Columns::Threads),
                 (_, Some(name), _) => Some(Columns::Processes(name)),
                 _ => None,

@@ -1,8 +1,10 @@
 //! `procfs`: snapshots of files of /proc in series, as a shell loop writes them: a line with the time, and then
-//! /proc/vmstat, /proc/meminfo, files of /proc/pressure, or `ps`, in any order. The time is that of `date +%s`, with
-//! a fraction or in smaller units, of /proc/uptime, or follows `times:`.
+//! /proc/vmstat, /proc/meminfo, files of /proc/pressure, `ps`, or Android's `dumpsys meminfo`, in any order. The time
+//! is that of `date +%s`, with a fraction or in smaller units, of /proc/uptime, or follows `times:`. A dump states the
+//! time since boot; if that is the first time of the series, it is the clock of all.
 
 use super::Format;
+use super::dumpsys::{self, Section};
 use super::processes::Columns;
 use crate::input::Input;
 use crate::ledger::Ledger;
@@ -15,7 +17,7 @@ use crate::{Error, Reject};
 /// The row of this format.
 pub const FORMAT: Format = Format {
     name: "procfs",
-    summary: "/proc/vmstat, meminfo and pressure in series, with times between",
+    summary: "/proc/vmstat, meminfo, pressure, ps and dumpsys meminfo in series, with times between",
     sniff,
     open,
 };
@@ -23,14 +25,18 @@ pub const FORMAT: Format = Format {
 const EXPECTED: Expected = Expected("a time, or a line of /proc/vmstat, meminfo or pressure");
 const EXPECTED_TIME: Expected = Expected("a time before the first counters, as of `date +%s`");
 
-/// Recognises a file of whose first hundred lines one is a time and nearly all others are counters.
+/// Recognises a file of whose first hundred lines, as far as the first table of `ps`, one is a time and nearly all
+/// others are counters, or one begins a dump.
 pub fn sniff(head: &[u8]) -> Confidence {
-    let lines = head_lines(head, 100);
+    let mut lines = head_lines(head, 100);
+    let table = lines.iter().position(|line| line.starts_with(b"USER"));
+    lines.truncate(table.unwrap_or(lines.len()));
     let times = lines.iter().filter(|line| time(line).is_some()).count();
     let counters = lines.iter().filter(|line| counter(without_path(line).1).is_some()).count();
     let marks = lines.iter().filter(|line| named_file(line).is_some()).count();
+    let has_dump = lines.iter().any(|line| line.starts_with(dumpsys::HEADER));
     let is_most = 10 * (times + counters + marks) >= 9 * lines.len();
-    Confidence::Likely.when(times > 0 && counters >= 2 && is_most)
+    Confidence::Likely.when(has_dump || (times > 0 && counters >= 2 && is_most))
 }
 
 /// Opens a reader.
@@ -41,10 +47,12 @@ pub fn open(input: Input) -> Result<Box<dyn SystemReader>, Error> {
     let state = State {
         names: Names::default(),
         time_ns: None,
+        is_since_boot: false,
         is_fresh: false,
         resource: Resource::Memory,
         columns: Columns::default(),
         rss: None,
+        dump: None,
     };
     Ok(Box::new(Reader { lines: Lines::new(input), ledger: Ledger::new(false), state }))
 }
@@ -60,6 +68,8 @@ struct State {
     names: Names,
     /// Time of the snapshot.
     time_ns: Option<i64>,
+    /// Whether the first time was that of a dump, so that dumps are the clock.
+    is_since_boot: bool,
     /// Whether no counter followed the time yet.
     is_fresh: bool,
     /// Whose pressure lines without the name of a file are.
@@ -67,6 +77,8 @@ struct State {
     columns: Columns,
     /// Column of the resident size in `ps`; `None` outside its table.
     rss: Option<usize>,
+    /// Where a dump is; `None` outside it.
+    dump: Option<Section>,
 }
 
 impl SystemReader for Reader {
@@ -170,6 +182,15 @@ fn named_file(line: &[u8]) -> Option<&[u8]> {
     (path.starts_with(b"/proc/") && !path.contains(&b' ')).then_some(path)
 }
 
+/// Whether a line is of another file of the series than the dump above it.
+fn ends_dump(line: &[u8]) -> bool {
+    const FIRST: [&[u8]; 5] =
+        [b"MemTotal:", b"nr_free_pages ", b"some avg10=", b"full avg10=", b"USER "];
+    named_file(line).is_some()
+        || line.starts_with(b"/proc/")
+        || FIRST.iter().any(|first| line.starts_with(first))
+}
+
 /// The name of the file that `grep . FILE...` puts before each line, and the rest of the line.
 fn without_path(line: &[u8]) -> (Option<&[u8]>, &[u8]) {
     match line.starts_with(b"/proc/").then(|| memchr::memchr(b':', line)).flatten() {
@@ -195,19 +216,30 @@ impl State {
         tally: &mut Tally,
     ) -> Result<(), Expected> {
         let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"#") {
+        let is_separator = line.iter().all(|byte| b"*-=".contains(byte));
+        if is_separator || line.starts_with(b"#") {
             self.rss = None;
             return Ok(());
         }
+        if line.starts_with(dumpsys::HEADER) {
+            (self.rss, self.dump) = (None, Some(Section::default()));
+            return Ok(());
+        }
         if let Some(time_ns) = time(line) {
-            self.rss = None;
+            (self.rss, self.dump) = (None, None);
             // /proc/uptime after the date is of the same snapshot.
-            if !std::mem::replace(&mut self.is_fresh, true) {
+            if !self.is_since_boot && !std::mem::replace(&mut self.is_fresh, true) {
                 self.time_ns = Some(time_ns);
                 self.resource = Resource::Memory;
                 tally.count_packet(b"snapshot", 1);
             }
             return Ok(());
+        }
+        if let Some(section) = self.dump {
+            if !ends_dump(line) {
+                return self.dumped(line, section, events, tally);
+            }
+            self.dump = None;
         }
         if line.starts_with(b"USER") {
             self.columns.read(line, &mut self.names);
@@ -245,6 +277,43 @@ impl State {
         tally.count(name.as_bytes(), 1);
         events.push(Event { time_ns, cpu: None, tid: 0, kind });
         Ok(())
+    }
+
+    /// A line of `dumpsys meminfo`.
+    fn dumped(
+        &mut self,
+        line: &[u8],
+        mut section: Section,
+        events: &mut Vec<Event>,
+        tally: &mut Tally,
+    ) -> Result<(), Expected> {
+        if let Some(time_ns) = dumpsys::time(line) {
+            if self.time_ns.is_none() || self.is_since_boot {
+                (self.time_ns, self.is_since_boot) = (Some(time_ns), true);
+                tally.count_packet(b"snapshot", 1);
+            }
+            return Ok(());
+        }
+        let (names, time_ns) = (&mut self.names, self.time_ns);
+        let mut is_any = false;
+        let found = section.line(line, names, |kind| {
+            is_any = true;
+            let name: &[u8] = match kind {
+                Kind::Process { .. } => b"process",
+                Kind::SystemCounter { .. } => b"meminfo",
+                _ => b"process_memory",
+            };
+            if let Some(time_ns) = time_ns {
+                tally.count(name, 1);
+                events.push(Event { time_ns, cpu: None, tid: 0, kind });
+            }
+        });
+        self.dump = Some(section);
+        self.is_fresh &= !is_any;
+        match time_ns {
+            None if is_any => Err(EXPECTED_TIME),
+            _ => found,
+        }
     }
 
     fn counter(&mut self, source: CounterSource, name: &[u8], value: u64) -> Kind {
@@ -371,5 +440,43 @@ root             2     0       0      0 0                   0 S [kthreadd]
             assert_eq!(time(text.as_bytes()), None, "{text}");
         }
         assert_eq!(read("MemFree: 1 kB\nx\n1654269863\nMemFree: 1 MB\n").2, [1, 2, 4]);
+    }
+
+    #[test]
+    fn dumps_have_their_own_time_unless_the_series_has_times() {
+        let dump = "Applications Memory Usage (in Kilobytes):
+Uptime: 1000 Realtime: 2000
+
+** MEMINFO in pid 5 [app] **
+        TOTAL   10   9
+ SQL
+         MEMORY_USED:     1668
+";
+        let later = dump.replace("2000", "7000");
+        let (events, names, bad) = read(&format!("{dump}1654269863\n******\n{later}"));
+        assert!(bad.is_empty());
+        assert_eq!(names, ["app", "", "app", ""]);
+        let times: Vec<_> = events.iter().map(|event| event.time_ns / 1_000_000_000).collect();
+        assert_eq!(times, [2, 2, 7, 7]);
+        let pss = Kind::ProcessMemory { pid: 5, part: MemoryPart::Pss, bytes: 10 << 10 };
+        assert_eq!(events[1].kind, pss);
+        let (events, names, bad) = read(&format!(
+            "1654269863\n{dump}MemTotal: 9 kB\n1654269868\n{later}pgsteal_direct 17\nnr_free_pages 3\n"
+        ));
+        assert_eq!((names.join(" ").as_str(), bad), ("app  MemTotal app  nr_free_pages", vec![]));
+        let times: Vec<_> = events.iter().map(|event| event.time_ns / 1_000_000_000).collect();
+        assert_eq!(
+            times,
+            [
+                1_654_269_863,
+                1_654_269_863,
+                1_654_269_863,
+                1_654_269_868,
+                1_654_269_868,
+                1_654_269_868
+            ]
+        );
+        let head = format!("{dump}{later}");
+        assert_eq!(sniff(head.as_bytes()), Confidence::Likely);
     }
 }
