@@ -481,6 +481,7 @@ def phone() -> list[dict[str, Any]]:
         "free_bytes": 40 * MIB,
         "came_back_after_s": 3.0,
         "came_back_soon": True,
+        "traced_for_s": 9.0,
         "needless": judged | {"answer": True},
         "late": judged | {"answer": False},
         "wrong_victim": judged,
@@ -504,7 +505,7 @@ def phone() -> list[dict[str, Any]]:
     heat = {"start_s": 1.0, "bin_s": 0.5, "regions": 9, "ranges": [warm]}
     return [
         {"schema": "pagewise.launches/1", **about, "launches": [launch]},
-        {"schema": "pagewise.trace-kills/1", **about, "kills": [kill]},
+        {"schema": "pagewise.trace-kills/1", **about, "shows_kills": True, "kills": [kill]},
         {"schema": "pagewise.pressure/1", **about, "intervals": [interval], "heat": heat},
     ]
 

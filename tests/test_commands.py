@@ -321,6 +321,20 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         (["simulate", "absent", "--as-recorded", "--moves", "moves.csv"], 3, "absent"),
         ([*SIMULATE, "--moves", "moves.csv"], 2, "--moves needs --as-recorded"),
         ([*SIMULATE, "--as-recorded"], 2, "so it goes without --architecture, --fast-tier"),
+        (
+            ["record", "-o", "x"],
+            2,
+            "record is a command of pagewise-agent: pagewise-agent record\n",
+        ),
+        (["zram"], 2, "zram is a command of pagewise advise: pagewise advise zram\n"),
+        (["probe", "."], 2, "probe is a command of pagewise devices: pagewise devices probe\n"),
+        (["remote", "board", "record", "--ring", "10min", "-o", "kept"], 2, "takes no --ring"),
+        (["remote", "board", "record", "--ring=10min"], 2, "docs/recording.md"),
+        ([*SIMULATE, "--slow", "ufs3.1"], 2, "\n  Did you mean ufs-3.1?\n"),
+        ([*SIMULATE, "--fast", "zram"], 2, "\n  Did you mean zram-lz4 or zram-zstd?\n"),
+        ([*SIMULATE, "--architecture", "hybird"], 2, "\n  Did you mean hybrid?\n"),
+        (["misses", "TRACE", "--policy", "lru2", "--frames", "1MiB"], 2, "Did you mean lru"),
+        (["list", "polices"], 2, "Did you mean policies"),
     ],
 )
 def test_a_refusal_has_its_status_and_reason(

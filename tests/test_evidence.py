@@ -184,6 +184,14 @@ def test_without_evidence_json_is_one_object(
         jsonschema.validate(advice, layouts.printed("advise-swap"))
 
 
+def test_pages_of_files_are_not_called_block_requests() -> None:
+    trace = EXAMPLES / "phone.perfetto-trace.gz"
+    with pytest.raises(PagewiseError, match="only pages of files are recorded"):
+        pw.advise(trace)
+    found = pw.advise(trace, refuses=False)["evidence"]
+    assert (found["verdict"], found["reason"]) == ("not swap", evidence.OF_FILES)
+
+
 def test_a_block_trace_without_devices_can_have_an_advice_with_its_verdict(tmp_path: Path) -> None:
     path = tmp_path / "blocks.csv"
     path.write_text("time,op,sector,size\n0.1,R,8,4096\n0.2,W,16,4096\n")

@@ -12,10 +12,12 @@ import pytest
 from commands import ran
 
 import pagewise as pw
+from pagewise.commands.fleets import tell_unreadable
 from pagewise.engines.recordings import in_threads
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.fleet import Fleet, files_of, is_many, outlying, summary
 from pagewise.fleet_figures import Figures, best_policies, in_words, unit_of, written
+from pagewise.grids.run import sweep
 
 TRACES = 1000
 ODD = "device-0123.csv"
@@ -132,20 +134,15 @@ def test_a_sample_says_how_far_it_may_be_off(
     fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pattern = f"{fleet}/device-00*.csv"
-    status, output, diagnostics = ran("analyze", pattern, "--sample", "20%", capsys=capsys)
+    status, output, diagnostics = ran("analyze", pattern, "--sample", "8", capsys=capsys)
     assert status == 0 and "pages in the sample" in output
     assert "may be off by" in diagnostics and "--sample 32k" in diagnostics
     options = ["--policy", "lru", "--frames", "10", "--sample", "32k"]
     _, output, diagnostics = ran("misses", pattern, *options, capsys=capsys)
     assert "error of miss ratios, +/-\t0.0 %" in output and "may be off" not in diagnostics
-    status, _, diagnostics = ran("analyze", pattern, "--sample", "0.0001%", capsys=capsys)
-    assert status == 3 and "90 files, such as" in diagnostics
-    assert "has no page in the sample" in diagnostics
     tiers = ["--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1"]
-    status, _, diagnostics = ran("simulate", pattern, *tiers, "--sample", "0.0001%", capsys=capsys)
-    assert status == 3 and "has no page in the sample" in diagnostics
-    status, output, _ = ran("simulate", pattern, *tiers, "--sample", "20%", capsys=capsys)
-    assert status == 0
+    status, output, diagnostics = ran("simulate", pattern, *tiers, "--sample", "8", capsys=capsys)
+    assert status == 0 and "I/O times may be off by" in diagnostics
     assert "pages in the sample" in output and "error of the I/O time, +/-" in output
 
 
@@ -182,6 +179,40 @@ def test_a_pattern_finds_a_file_once_through_a_link_to_a_folder_above(tmp_path: 
     (tmp_path / "a.csv").write_text("time,id\n1,1\n")
     (tmp_path / "self").symlink_to(tmp_path)
     assert files_of(f"{tmp_path}/**/*.csv") == [str(tmp_path / "a.csv")]
+
+
+def test_a_link_to_nothing_is_no_silent_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text("time,id\n1,1\n")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "absent")
+    (tmp_path / "c.csv").symlink_to(tmp_path / "c.csv")
+    for place in (tmp_path, f"{tmp_path}/*.csv", f"file://{tmp_path}"):
+        status, output, diagnostics = ran("analyze", place, capsys=capsys)
+        assert status == 0 and output.startswith("1 recording, 2 files left out\n")
+        assert (
+            f"left out 2 files, such as {str(place).partition('*')[0].rstrip('/')}/b.csv: is a link"
+            in diagnostics
+        )
+    found = sweep(
+        {"traces": [str(tmp_path)], "policy": [{"name": "lru", "sizes": [4]}]},
+        tmp_path.parent / "links.parquet",
+    )
+    assert [Path(each["trace"]).name for each in found["fleet"]["unreadable"]] == ["b.csv", "c.csv"]
+    (tmp_path / "a.csv").unlink()
+    status, _, diagnostics = ran("analyze", tmp_path, capsys=capsys)
+    assert status == 3 and "is a link to a file that does not exist" in diagnostics
+
+
+def test_every_reason_for_leaving_out_files_has_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = [{"trace": f"{at}.csv", "error": f"{at}.csv: reason {at % 14}"} for at in range(17)]
+    tell_unreadable(reasons)
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert lines[0] == "note: left out 2 files, such as 0.csv: reason 0"
+    assert [line.rpartition(" ")[2] for line in lines] == [str(at) for at in range(10)]
+    assert last == "note: left out 4 more files for other reasons; --json lists all"
+    tell_unreadable(reasons[:10])
+    assert len(capsys.readouterr().err.splitlines()) == 10
 
 
 def test_a_folder_that_may_not_be_read_is_no_silent_loss(

@@ -10,8 +10,9 @@ from commands import ran
 from phone_traces import phone
 
 import pagewise as pw
+from pagewise.commands.fleet_tables import lines, median_of
 from pagewise.errors import UsageError
-from pagewise.fleet import files_of
+from pagewise.fleet import files_of, of_rows
 from pagewise.grids.run import sweep
 from pagewise.grids.spec import parse
 
@@ -102,17 +103,6 @@ def test_simulate_refuses_what_a_folder_or_a_recording_does_not_take(
     assert not (tmp_path / "page.html").exists()
 
 
-def test_an_empty_sample_is_no_recording_without_accesses(
-    fleet: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flash = ("--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1")
-    status, output, diagnostics = ran(
-        "simulate", f"{fleet}/*.csv", *flash, "--sample", "0.001%", capsys=capsys
-    )
-    assert (status, output) == (3, "")
-    assert "has no page in the sample" in diagnostics and "no accesses" not in diagnostics
-
-
 def test_a_file_that_several_arguments_name_counts_once(
     fleet: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,8 +162,9 @@ def test_system_traces_have_a_spread(phones: Path, capsys: pytest.CaptureFixture
         assert of["kills"]["kills"] == len(found) > 0
         per_hour = len(found) / kills["duration_s"] * 3600
         assert of["kills"]["kills.per_hour"] == pytest.approx(per_hour)
-        soon = sum(kill["came_back_soon"] for kill in found) / len(found)
-        assert of["kills"]["kills.came_back_share"] == soon
+        soon = [back for kill in found if (back := kill["came_back_soon"]) is not None]
+        share = sum(soon) / len(soon) if soon else None
+        assert of["kills"].get("kills.came_back_share") == share
         answers = [kill["needless"]["answer"] for kill in found]
         known = [answer for answer in answers if answer is not None]
         assert of["kills"].get("kills.needless_share") == (
@@ -201,6 +192,76 @@ def test_a_report_of_system_traces_in_a_folder_is_about_all(
         status, _, _ = ran(command, phones, "--report", page, capsys=capsys)
         text = page.read_text()
         assert status == 0 and words in text and "4.perfetto-trace" in text
+
+
+def test_recordings_that_lost_records_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, bad in (("none", 0), ("two", 2), ("four", 4)):
+        lines = ["time,id", *(f"{at},{at % 3}" for at in range(9)), *["soon,1"] * bad, ""]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    counted = ("misses", tmp_path, "--policy", "lru", "--frames", "1")
+    for command in (["analyze", tmp_path], counted, ["simulate", tmp_path, *TIERS]):
+        status, output, diagnostics = ran(*command, capsys=capsys)
+        assert status == 0 and "lost records" not in output
+        assert diagnostics == (
+            f"note: 2 recordings lost records, such as {tmp_path / 'four.csv'} (4); "
+            "`pagewise info` has them\n"
+        )
+        _, output, _ = ran(*command, "--json", "--jobs", "2", capsys=capsys)
+        result = json.loads(output)
+        assert [each["lost"] for each in result["recordings"]] == [4, 0, 2]
+        assert not any("lost" in name for name in result["figures"])
+    _, output, diagnostics = ran("info", tmp_path, capsys=capsys)
+    assert "lost records\t0\t" in output and diagnostics == ""
+    (tmp_path / "two.csv").unlink()
+    _, _, diagnostics = ran("analyze", tmp_path, capsys=capsys)
+    assert f"note: 1 recording lost records: {tmp_path / 'four.csv'} (4); " in diagnostics
+
+
+def test_a_figure_that_a_recording_lacks_is_unknown() -> None:
+    rows = [("a.csv", {"kswapd_s": 1.0}), ("b.csv", {"kswapd_s": 2.0, "direct_reclaim_s": 0.0})]
+    table = lines(of_rows("pressure", rows, []))[-1]
+    assert list(table.rows) == [["a.csv", "1 s", "unknown"], ["b.csv", "2 s", "0 s"]]
+    medians = {"pages": 1.0}
+    assert median_of({"traces": 1, "typical": "a.csv", "medians": medians}, "lost") == "unknown"
+
+
+@pytest.mark.parametrize("command", ["info", "analyze", "simulate", "launches", "pressure"])
+def test_an_unquoted_pattern_is_a_short_error(
+    command: str, fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = files_of(f"{fleet}/*.csv")
+    taken = 2 if command == "launches" else 1
+    options = TIERS if command == "simulate" else ()
+    status, output, diagnostics = ran(command, *files, *options, capsys=capsys)
+    assert (status, output) == (2, "")
+    shown = " ".join(files[taken : taken + 3])
+    assert f"({shown} and {len(files) - taken - 3} more)" in diagnostics
+    assert files[taken + 3] not in diagnostics
+    assert "put the pattern in quotes, or name the folder" in diagnostics
+    odd = tmp_path / "one two.csv"
+    odd.write_text("")
+    _, _, diagnostics = ran(command, *files[:taken], odd, *files[:3], *options, capsys=capsys)
+    assert f"({odd} {files[0]} {files[1]} and 1 more)" in diagnostics
+    _, _, diagnostics = ran(command, *files[:taken], "absent.csv", *options, capsys=capsys)
+    assert "(absent.csv)" in diagnostics and "quotes" not in diagnostics
+
+
+def test_a_folder_in_place_of_a_recording_has_a_next_step(
+    fleet: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out.pgr"
+    for command in (
+        ["import", fleet, "-o", output],
+        ["import", fleet / "device-00.csv", fleet, "-o", output],
+        ["advise", "swap", fleet],
+        ["slice", fleet, "-o", output],
+    ):
+        status, _, diagnostics = ran(*command, capsys=capsys)
+        assert status == 3 and f"{fleet}: is a folder, not a recording" in diagnostics
+        assert f"name a recording in it; for all of them: pagewise analyze {fleet}" in diagnostics
+    assert not output.exists()
 
 
 GRID = {

@@ -3,15 +3,17 @@
 import re
 import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import typer
 from commands import ran
+from lazy_programs import AGENT
 
 from pagewise import cli
-from pagewise.commands import COMMANDS
+from pagewise.commands import COMMANDS, elsewhere
 
 TYPES = re.compile(r"<[^<>\s][^<>]*>|\b((bool|str|int|float)\b|list\[)|BOOLEAN|INTEGER")
 
@@ -87,3 +89,19 @@ def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[
     for path in ((), ("advise",), ("pagesize",)):
         status, output, diagnostics = ran(*path, capsys=capsys)
         assert (status, diagnostics) == (2, "") and output.startswith("Usage: pagewise")
+
+
+def test_the_names_of_the_agent_are_all_its_commands_and_none_of_pagewise() -> None:
+    assert not set(elsewhere.OF_AGENT) & {row.name for row in COMMANDS}
+    if AGENT.exists():
+        text = subprocess.check_output([AGENT, "--help"], text=True, timeout=300)
+        _, _, rows = text.partition("\nCommands:\n")
+        names = re.findall(r"(?m)^ {2}(\w+)", rows.partition("\n\n")[0])
+        assert sorted(names) == sorted([*elsewhere.OF_AGENT, "help"])
+
+
+@pytest.mark.parametrize("path", [(), ("advise",), ("advise", "zram")], ids=" ".join)
+def test_help_before_a_command_is_its_help(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ran("help", *path, capsys=capsys) == ran(*path, "--help", capsys=capsys)

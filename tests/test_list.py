@@ -39,3 +39,9 @@ def test_no_word_of_a_list_is_broken(family: str, columns: int) -> None:
     shown = on_a_terminal([PAGEWISE, "list", family], columns)
     assert sorted(shown.split()) == sorted(words), shown
     assert "\t" not in shown
+
+
+def test_the_pages_count_the_examples_that_are_listed() -> None:
+    assert len(json.loads(output_of("list", "examples", "--json"))["examples"]) == 6
+    assert "`pagewise list examples` has the paths of six" in (ROOT / "README.md").read_text()
+    assert "# the paths of six recordings" in (ROOT / "docs" / "install.md").read_text()

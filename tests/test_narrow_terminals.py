@@ -218,6 +218,8 @@ PROSE = {
     "advise": "advise swap BRIEF --fast zram-lz4 --slow ufs-3.1",
     "block trace": "advise swap BLOCKS --fast zram-lz4 --slow ufs-3.1",
     "replay-kills": "replay-kills examples/kills/grow.pgr --policy minfree",
+    "pages of files": "advise swap examples/phone.perfetto-trace.gz --fast zram-lz4 --slow ufs-3.1",
+    "fleet": "launches examples/s0-kill",
     "error": "simulate examples/phone-2g/phone-2g.pgr --architecture hierarchical "
     "--fast-tier 64MiB --fast 4/5us --slow no-device-of-this-name",
     "info": "info examples/kills/grow.pgr",
@@ -244,7 +246,8 @@ def test_prose_wraps_at_the_width_and_loses_no_word(
 ) -> None:
     shown = on_a_terminal(command_line(PROSE[name], places), columns, has_errors=True)
     longer = [line for line in shown.splitlines() if len(line) > columns]
-    assert all(COMMAND.search(line) for line in longer), longer
+    # A path or a command is never broken.
+    assert all(COMMAND.search(line) or " " not in line.strip() for line in longer), longer
     words = " ".join(shown.split())
     for line in piped[name]:
         _, tab, text = line.partition("\t")
@@ -328,17 +331,42 @@ def test_wrapping_keeps_words_and_commands() -> None:
     draws = random.Random(seed := 20261125)
     for _ in range(2000):
         words = ["x" * draws.randint(1, 12) for _ in range(draws.randint(0, 12))]
-        command = draws.choice(["", "`sync; a b c`", "pagewise info 'a b c' --json"])
-        position = len(words) if command.startswith("pagewise") else draws.randint(0, len(words))
-        words[position:position] = [command] if command else []
+        commands = draws.choice([[], ["`sync; a b c`"], ["see:", "cat 'a; b' 'c: d';", "x"]])
+        position = draws.randint(0, len(words))
+        words[position:position] = commands
         text = " " * draws.choice([0, 0, 2]) + " ".join(words)
         width, indent = draws.randint(1, 60), draws.choice([0, 0, 4])
         lines = wrapped(text, width, indent=indent)
         assert " ".join(" ".join(lines).split()) == " ".join(text.split()), seed
-        assert command in "\n".join(lines), seed
+        assert all(command in "\n".join(lines) for command in commands), seed
         for number, line in enumerate(lines):
             has_room = len(line) + (indent if number == 0 else 0) <= width
             assert has_room or line.strip() in words, (seed, width, lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ("to see it: pagewise info 'a: b'; then it is known", ["pagewise info 'a: b'"]),
+        ("pagewise list formats: every format that pagewise reads", ["pagewise list formats"]),
+        ("on Android, and pagewise reads no trace of a phone", []),
+        ("what pagewise's core wrote; cat x", ["cat x"]),
+        ("(zcat x) | pagewise import - -o it's", ["pagewise import - -o it's"]),
+        ("use `pagewise info`. Then pagewise knows", ["`pagewise info`"]),
+    ],
+)
+def test_a_command_without_backticks_begins_and_ends_with_a_part_of_a_sentence(
+    text: str, commands: list[str]
+) -> None:
+    assert COMMAND.findall(text) == commands
+
+
+def test_a_word_that_is_too_long_beside_a_name_has_a_smaller_margin() -> None:
+    digest = "0" * 64
+    [(_, lines)] = columns([("does not answer", f"x.parquet  sha256 {digest}")], 80)
+    assert lines == ["x.parquet  sha256", " " * 16 + digest]
+    [(_, lines)] = columns([("does not answer", f"x.parquet  sha256 {digest}")], 60)
+    assert lines == ["x.parquet  sha256", digest]
 
 
 def test_a_long_name_leaves_the_other_values_beside_theirs() -> None:

@@ -9,6 +9,7 @@ import pytest
 from report_results import analysis, everything, spread
 
 import pagewise as pw
+from pagewise.advice.evidence import OF_BLOCKS, OF_FILES
 from pagewise.report.build import default_title
 from pagewise.report.inputs import gather
 from pagewise.report.model import Panel
@@ -177,6 +178,15 @@ def test_an_advice_comes_before_block_requests_of_another_recording() -> None:
     first, second, _ = verdict(inputs, {"advice", "skew"}).findings
     assert first.evidence == "advice" and "phone" in first.statement
     assert second.figure == "no size" and second.statement.startswith("disk: ")
+
+
+def test_pages_of_files_have_words_of_their_own() -> None:
+    trace = Path(__file__).parents[1] / "examples" / "phone.perfetto-trace.gz"
+    inputs = gather([blocks(), trace])
+    statement = next(
+        each.statement for each in verdict(inputs, {"skew"}).findings if each.figure == "no size"
+    )
+    assert statement.startswith(f"disk: {OF_BLOCKS}. phone: {OF_FILES}. To size swap, record")
 
 
 def test_settings_name_their_recording_if_there_are_several() -> None:

@@ -104,7 +104,8 @@ def test_kills_tell_who_came_back_and_whether_memory_was_short(tmp_path: Path) -
     assert mail["wrong_victim"]["answer"] is True
     assert "com.example.feed" in mail["wrong_victim"]["why"]
     assert (music["process"], music["reason"]) == ("com.example.music", "low_swap_and_thrashing")
-    assert (music["came_back_after_s"], music["came_back_soon"]) == (None, False)
+    assert (music["came_back_after_s"], music["came_back_soon"]) == (None, None)
+    assert music["traced_for_s"] == pytest.approx(3, abs=0.01)
     assert music["needless"]["answer"] is False, "tasks stalled 5 s before"
     assert found["lacks"] == []
     replay = found["replay"]

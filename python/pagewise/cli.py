@@ -18,7 +18,9 @@ from typer.exceptions import TyperException
 from pagewise import _core
 from pagewise.commands import COMMANDS
 from pagewise.commands import Command as Row
+from pagewise.commands.extra import shortened
 from pagewise.commands.help import USAGE, Command, Group, ranges_in_words
+from pagewise.commands.nearest import meant
 from pagewise.commands.options import epilog
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.signals import Ended, status_of
@@ -121,12 +123,14 @@ def options(
 def run(arguments: list[str] | None = None) -> int:
     """Runs the command in ``arguments`` (default: sys.argv) and returns its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     # Loading all commands takes longer than most of them run.
     named = [row for row in COMMANDS if words[:1] == [row.name]]
     is_listing = not any(row.name in words for row in COMMANDS)
     try:
         app = app_of(named or COMMANDS, is_listing=is_listing)
-        status = app(args=arguments, prog_name="pagewise", standalone_mode=False)
+        status = app(args=words, prog_name="pagewise", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (BrokenPipeError, SystemExit):
@@ -137,10 +141,15 @@ def run(arguments: list[str] | None = None) -> int:
         say(f"pagewise: {error}", path=error.path)
         if error.hint:
             say(f"  {error.hint}", path=error.path)
+        if question := meant(f"{error}; {error.hint or ''}"):
+            say(f"  {question}")
         return error.exit_status
     except TyperException as error:
         context = getattr(error, "ctx", None)
-        say(f"pagewise: {ranges_in_words(error.format_message())}")
+        message, hint = shortened(error.format_message(), words)
+        say(f"pagewise: {ranges_in_words(message)}")
+        if hint:
+            say(f"  {hint}")
         say(f"  see: {context.command_path if context else 'pagewise'} --help")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):

@@ -12,8 +12,8 @@ from statistics import fmean, median, quantiles
 from typing import NotRequired, TypeAlias, TypedDict
 
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
-from pagewise.fleet_figures import Figures
-from pagewise.groups import FleetGroups, groups
+from pagewise.fleet_figures import ERRORS, LOST, OF_SAMPLES, SAMPLE_ERROR_MAX, Figures
+from pagewise.groups import FleetGroups, groups, none
 from pagewise.ranges import Count
 from pagewise.recording import Progress
 from pagewise.storage import addresses_of, is_remote, local_path, readable
@@ -37,7 +37,9 @@ of 2 / pi."""
 LINE = re.compile(r":([0-9]+): ")
 """The line that an error names after the path."""
 REASONS_MAX = 10
-"""How many reasons an error lists if no file can be read."""
+"""How many reasons for leaving out files get a line each."""
+OUTLIERS_FROM = 5
+"""Among fewer recordings none is an outlier: what is usual would follow from two or three."""
 OUTLIERS_MAX = 10
 """How many outliers a figure lists, the farthest first."""
 
@@ -67,7 +69,7 @@ class Spread(TypedDict):
     max: float
     """The greatest value."""
     outliers: list[Outlier]
-    """Recordings with a modified z-score above 3.5, the farthest first, at most ten."""
+    """Recordings that have this figure in their `outlying`, the farthest first, at most ten."""
     outliers_count: Count
     """Number of outliers, also of those that are not listed."""
 
@@ -81,9 +83,13 @@ class FleetTrace(TypedDict):
     """The figures of the recording."""
     outlying: dict[str, float]
     """The modified z-scores above 3.5 or below -3.5, by figure: how far the recording is from the
-    median, in standard deviations."""
+    median of its group, or of all recordings if it is in none, in standard deviations. Fewer than
+    five recordings, figures of samples, and samples that are too small have no scores."""
     group: NotRequired[Count | None]
     """The number of the recording's group in `groups`, from 1; null if it is in none."""
+    lost: NotRequired[Count]
+    """Number of records that the recording or its import did not keep; absent if the command does
+    not count them, or has them among its figures."""
 
 
 class Unreadable(TypedDict):
@@ -128,8 +134,8 @@ def files_of(path: str) -> list[str]:
     """The files in a folder and in the folders below it, or those that fit a pattern, by name.
 
     ``path`` may be an fsspec address, and the files then are addresses too. ``**`` in a pattern
-    stands for any folders. Hidden files and folders are left out. Raises UnreadableInput if there
-    is no file.
+    stands for any folders. Hidden files and folders are left out; links to nothing are not, so that
+    they are reported as files that cannot be read are. Raises UnreadableInput if there is no file.
     """
     if is_remote(path):
         files = addresses_of(path)
@@ -139,7 +145,7 @@ def files_of(path: str) -> list[str]:
             files = list(_below(place))
         else:
             found = [place] if os.path.lexists(place) else _once(glob(place, recursive=True))
-            files = [each for each in found if os.path.isfile(each)]
+            files = [each for each in found if os.path.isfile(each) or is_broken_link(each)]
         files = sorted(f"{start}{each}" for each in files)
     if not files:
         raise UnreadableInput(
@@ -162,8 +168,13 @@ def _below(folder: str) -> Iterator[str]:
         seen.add(identity)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         found = (os.path.join(place, name) for name in files if not name.startswith("."))
-        yield from filter(os.path.isfile, found)
+        yield from (each for each in found if os.path.isfile(each) or is_broken_link(each))
     yield from (error.filename for error in refused)
+
+
+def is_broken_link(path: str) -> bool:
+    """Whether a path is a symbolic link that leads to nothing, or to itself."""
+    return os.path.islink(path) and not os.path.exists(path)
 
 
 def _once(paths: Iterable[str]) -> list[str]:
@@ -182,6 +193,8 @@ def answer(path: str, figures_of: FiguresOf) -> Answer:
     What is at an address is copied to a temporary file first, and read there.
     """
     place = local_path(path)
+    if is_broken_link(place):
+        return UnreadableInput(f"{path}: is a link to a file that does not exist", path=path)
     try:
         with readable(path) if is_remote(path) else nullcontext(place) as copy:
             place = str(copy)
@@ -232,13 +245,22 @@ def summary(
 def of_rows(
     command: str, rows: Sequence[tuple[str, Figures]], unreadable: list[Unreadable]
 ) -> Fleet:
-    """The spread of figures over recordings that were read, and the groups of these."""
-    found, numbers = groups([trace for trace, _ in rows], [figures for _, figures in rows])
-    recordings: list[FleetTrace] = [
-        {"trace": trace, "figures": dict(figures), "outlying": {}, "group": number}
-        for (trace, figures), number in zip(rows, numbers, strict=True)
-    ]
+    """The spread of figures over recordings that were read, and the groups of these.
+
+    If half of the samples are too small, there are neither groups nor outliers.
+    """
+    recordings = [recording_of(trace, figures) for trace, figures in rows]
     names = dict.fromkeys(name for each in recordings for name in each["figures"])
+    if has_small_samples(recordings):
+        found = none("the samples are too small")
+    else:
+        held = [each["figures"] for each in recordings]
+        found, numbers = groups([each["trace"] for each in recordings], held)
+        for each, number in zip(recordings, numbers, strict=True):
+            each["group"] = number
+        for name in names:
+            if not name.startswith(OF_SAMPLES):
+                score(name, recordings)
     return {
         "schema": "pagewise.fleet/1",
         "command": command,
@@ -248,6 +270,26 @@ def of_rows(
         "unreadable": unreadable,
         "groups": found,
     }
+
+
+def recording_of(trace: str, figures: Figures) -> FleetTrace:
+    """A recording with its figures, before it is compared with others."""
+    shown = {name: value for name, value in figures.items() if name != LOST}
+    found: FleetTrace = {"trace": trace, "figures": shown, "outlying": {}, "group": None}
+    if LOST in figures:
+        found["lost"] = int(figures[LOST])
+    return found
+
+
+def has_small_samples(recordings: Sequence[FleetTrace]) -> bool:
+    """Whether half of the recordings have a sample so small that comparing them says little."""
+    return any(error_of(recordings, name) > SAMPLE_ERROR_MAX for name in ERRORS)
+
+
+def error_of(recordings: Sequence[FleetTrace], name: str) -> float:
+    """The median over the recordings of how far estimates may be off; 0 without samples."""
+    found = [each["figures"][name] for each in recordings if name in each["figures"]]
+    return median(found) if found else 0.0
 
 
 def nothing_read(
@@ -302,16 +344,28 @@ def files_in_words(traces: Sequence[str]) -> str:
     return f"{format_counted(len(traces), 'file')}, such as {traces[0]}"
 
 
+def score(name: str, recordings: Iterable[FleetTrace]) -> None:
+    """Notes in the recordings that are outliers in a figure how far they are: from those of their
+    group or, for recordings in no group, from all."""
+    found = [each for each in recordings if name in each["figures"]]
+    for number in dict.fromkeys(each.get("group") for each in found):
+        inside = [each for each in found if each.get("group") == number]
+        others = found if number is None else inside
+        if len(others) < OUTLIERS_FROM:
+            continue
+        distances = scores(
+            [each["figures"][name] for each in inside], [each["figures"][name] for each in others]
+        )
+        for each, distance in zip(inside, distances, strict=True):
+            if abs(distance) > OUTLIER_SCORE:
+                each["outlying"][name] = distance
+
+
 def spread(name: str, recordings: Iterable[FleetTrace]) -> Spread:
-    """How a figure is spread over the recordings that have it; notes in those that are outliers
-    how far they are."""
+    """How a figure is spread over the recordings that have it, with those that are outliers."""
     found = [each for each in recordings if name in each["figures"]]
     values = [each["figures"][name] for each in found]
-    outliers = []
-    for each, score in zip(found, scores(values), strict=True):
-        if abs(score) > OUTLIER_SCORE:
-            each["outlying"][name] = score
-            outliers.append(each)
+    outliers = [each for each in found if name in each["outlying"]]
     outliers.sort(key=lambda each: (-abs(each["outlying"][name]), each["trace"]))
     tenths = quantiles(values, n=10, method="inclusive") if len(values) > 1 else values * 9
     return {
@@ -329,12 +383,12 @@ def spread(name: str, recordings: Iterable[FleetTrace]) -> Spread:
     }
 
 
-def scores(values: Sequence[float]) -> list[float]:
-    """The modified z-score of each value: its distance from the median in standard deviations,
-    which the median distance gives. If more than half of the values are equal, that is 0, and the
-    mean distance takes its place; if all are equal, all scores are 0."""
-    middle = median(values)
-    distances = [abs(value - middle) for value in values]
+def scores(values: Iterable[float], others: Sequence[float]) -> list[float]:
+    """The modified z-score of each value among ``others``: its distance from their median in
+    standard deviations, which their median distance gives. If more than half of the others are
+    equal, that is 0, and the mean distance takes its place; if all are equal, all scores are 0."""
+    middle = median(others)
+    distances = [abs(value - middle) for value in others]
     deviation = median(distances) / NORMAL_QUARTILE or fmean(distances) / NORMAL_DISTANCE
     return [(value - middle) / deviation if deviation else 0.0 for value in values]
 
@@ -343,6 +397,19 @@ def outlying(recordings: Iterable[FleetTrace]) -> list[FleetTrace]:
     """The recordings that are outliers in any figure, the farthest from a median first."""
     found = [each for each in recordings if each["outlying"]]
     return sorted(found, key=lambda each: (-farthest(each), each["trace"]))
+
+
+def why_none_unlike(fleet: Fleet) -> str | None:
+    """Why no recording can be called unlike the others; None if they were compared."""
+    if fleet["traces"] < OUTLIERS_FROM:
+        return f"fewer than {OUTLIERS_FROM} recordings are too few to be compared"
+    return "the samples are too small" if has_small_samples(fleet.get("recordings") or []) else None
+
+
+def lossy(recordings: Iterable[FleetTrace]) -> list[FleetTrace]:
+    """The recordings that lost records, those first that lost most."""
+    found = [each for each in recordings if each.get("lost")]
+    return sorted(found, key=lambda each: (-each.get("lost", 0), each["trace"]))
 
 
 def farthest(recording: FleetTrace) -> float:

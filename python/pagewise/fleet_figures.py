@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pagewise.errors import UnreadableInput
+from pagewise.errors import PagewiseError, UnreadableInput
+from pagewise.samples import parse_sample
 from pagewise.units import (
     format_count,
     format_figure,
@@ -15,7 +16,7 @@ from pagewise.units import (
 )
 
 if TYPE_CHECKING:
-    from pagewise.types import Analysis, Events, Misses, Simulate
+    from pagewise.types import Analysis, Events, Loss, Misses, Simulate
 
 Figures: TypeAlias = Mapping[str, float]
 """Figures of one recording by name."""
@@ -94,6 +95,15 @@ SHARES = (
 """How the names of figures begin that are shares."""
 SAMPLE_ERROR_MAX = 0.05
 """Miss ratios of a sample that may be farther off are rarely of use."""
+ENOUGH_PAGES = 4000
+"""The pages from which estimates are off by less than `SAMPLE_ERROR_MAX`: each of the eight groups
+of a sample, by which its error is measured, then has 500."""
+OF_SAMPLES = "sample."
+"""How the names of figures begin that are about the sample and not about the recording."""
+ERRORS = {"sample.error": "miss ratios", "sample.io_time_error": "I/O times"}
+"""Figures that say how far estimates may be off, and of what."""
+LOST = "beside.lost"
+"""The name under which lost records come with the figures of a recording, without being one."""
 
 
 def unit_of(name: str) -> Unit:
@@ -157,7 +167,8 @@ def best_policies(recordings: Sequence[Figures]) -> dict[str, dict[str, int]]:
 def telling(medians: Sequence[Figures]) -> list[str]:
     """The names of figures, those first by which groups with these medians differ most.
 
-    Shares differ by their difference, other figures by their ratio.
+    Shares differ by their difference, other figures by their ratio. Figures of samples tell nothing
+    about groups and are left out.
     """
 
     def difference(name: str) -> float:
@@ -168,7 +179,8 @@ def telling(medians: Sequence[Figures]) -> list[str]:
         return 1 - least / max(max(values), least)
 
     names = dict.fromkeys(name for each in medians for name in each)
-    return sorted(names, key=lambda name: -difference(name))
+    shown = (name for name in names if not name.startswith(OF_SAMPLES))
+    return sorted(shown, key=lambda name: -difference(name))
 
 
 def written(name: str, value: float) -> str:
@@ -184,6 +196,21 @@ def written(name: str, value: float) -> str:
             return format_figure(value) if value < 100 else format_count(round(value))
 
 
+def of_enough_pages(ask: Callable[[str | None], Figures], sample: str | None) -> Figures:
+    """The figures of a recording by ``ask``, from a sample that is large enough to compare it.
+
+    A share of the pages that leaves fewer than `ENOUGH_PAGES` is replaced by this number, with
+    which small recordings are taken whole. No sample, and a number of pages, stay as they are.
+    """
+    if "sample_rate" not in parse_sample(sample):
+        return ask(sample)
+    try:
+        figures = ask(sample)
+    except PagewiseError:  # it may have no page, or too few for the fast tier
+        return ask(str(ENOUGH_PAGES))
+    return figures if figures["sample.pages"] >= ENOUGH_PAGES else ask(str(ENOUGH_PAGES))
+
+
 def figures_of_analysis(result: Analysis) -> dict[str, float]:
     """The figures of an analysis. Raises UnreadableInput without accesses."""
     if not result["accesses"]:
@@ -196,6 +223,7 @@ def figures_of_analysis(result: Analysis) -> dict[str, float]:
         "pages_for_80_percent": result["pages_for_80_percent"],
         "single_access.pages": result["single_access"]["pages"],
         "reaccess_share": result["reaccess_share"],
+        LOST: lost_of(result["losses"]),
     }
     if swap := result.get("swap"):
         figures["swap.pages_in_swap_max"] = swap["pages_in_swap_max"]
@@ -211,7 +239,11 @@ def figures_of_misses(result: Misses, *, is_hits: bool = False) -> dict[str, flo
     frames. Raises UnreadableInput without accesses."""
     if not result["requests"]:
         raise UnreadableInput("has no accesses", path=result["trace"])
-    figures: dict[str, float] = {"requests": result["requests"], "pages": result["pages"]}
+    figures: dict[str, float] = {
+        "requests": result["requests"],
+        "pages": result["pages"],
+        LOST: lost_of(result["losses"]),
+    }
     for policy, counts in result["misses"].items():
         for frames, count in counts.items():
             missed = count / result["requests"]
@@ -239,6 +271,7 @@ def figures_of_simulation(
         "slow.writes": slow["writes"],
         "io_time_s": result["io_time_s"],
         "stall_time_s": result["stall_time_s"],
+        LOST: lost_of(result["losses"]),
     }
     if result["fast_bytes"]:
         figures |= {"fast.reads": fast["reads"], "fast.writes": fast["writes"]}
@@ -256,6 +289,11 @@ def figures_of_simulation(
             error_s = sample["error"]["io_time_s"]
             figures["sample.io_time_error"] = error_s / result["io_time_s"]
     return figures
+
+
+def lost_of(losses: Sequence[Loss]) -> int:
+    """How many records a recording or its import did not keep."""
+    return sum(loss["count"] for loss in losses)
 
 
 def of_sample(pages: int, widths: Iterator[float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
-from pagewise.fleet_figures import Figures, unit_of
+from pagewise.fleet_figures import OF_SAMPLES, Figures, unit_of
 from pagewise.ranges import Count
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def groups(traces: Sequence[str], rows: Sequence[Figures]) -> tuple[FleetGroups,
     names = [
         name
         for name in dict.fromkeys(name for row in rows for name in row)
-        if sum(name in row for row in rows) >= HELD_MIN * len(rows)
+        if not name.startswith(OF_SAMPLES)
+        and sum(name in row for row in rows) >= HELD_MIN * len(rows)
     ]
     whole = [at for at, row in enumerate(rows) if all(name in row for name in names)]
     if len(whole) < RECORDINGS_MIN:

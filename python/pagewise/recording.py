@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pagewise import _core
-from pagewise.errors import UsageError
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.units import parse_recorded_time
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ class Trace:
         return numpy.frombuffer(data, dtype=element)
 
     def arguments(self) -> tuple[str, str | None, str | None, list[tuple[str, str]]]:
-        """The trace as an argument of the compiled functions."""
+        """The trace as an argument of the compiled functions. Raises UnreadableInput for a
+        folder."""
+        refuse_folder(self.path)
         return self.path, self.format, self.as_, list(self.map)
 
 
@@ -117,6 +120,17 @@ def read(
     if as_ is not None and as_ not in MAPPINGS:
         raise UsageError(f"no such mapping: {as_!r}", hint=f"one of {', '.join(MAPPINGS)}")
     return Trace(os.fspath(path), format, as_, parse_map(map))
+
+
+def refuse_folder(path: PathLike) -> None:
+    """Raises UnreadableInput for a folder, which holds recordings but is none."""
+    name = os.fspath(path)
+    if name != "-" and os.path.isdir(name):
+        raise UnreadableInput(
+            f"{name}: is a folder, not a recording",
+            path=name,
+            hint=f"name a recording in it; for all of them: pagewise analyze {shlex.quote(name)}",
+        )
 
 
 def parse_map(columns: Mapping[str, str] | str | None) -> tuple[tuple[str, str], ...]:
@@ -160,6 +174,8 @@ def import_trace(
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     trace = read(paths[0] if paths else "-", format=format, as_=as_, map=map)
+    for path in paths:
+        refuse_folder(path)
     return _core.import_trace(
         [os.fspath(path) for path in paths],
         os.fspath(output),
@@ -191,6 +207,7 @@ def slice_trace(
         raise UsageError(
             f"the time from {start} to {stop} is empty", hint="the end must be after the start"
         )
+    refuse_folder(path)
     return _core.slice_trace(
         os.fspath(path),
         os.fspath(output),

@@ -7,6 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pagewise.errors import UnreadableInput
+from pagewise.fleet_figures import LOST, lost_of
 from pagewise.system_traces import part_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def figures_of_launches(result: TraceLaunches) -> dict[str, float]:
     """
     found = result["launches"]
     refuse_empty(result["trace"], result["duration_s"], len(found))
-    figures: dict[str, float] = {"launches": len(found)}
+    figures: dict[str, float] = {"launches": len(found), LOST: lost_of(result["losses"])}
     if not found:
         return figures
     times_s = [launch["duration_s"] for launch in found]
@@ -45,16 +46,21 @@ def figures_of_launches(result: TraceLaunches) -> dict[str, float]:
 def figures_of_kills(result: TraceKills) -> dict[str, float]:
     """How many kills there are, and the shares of those that were not needed or were late.
 
-    Raises UnreadableInput if the trace has neither kernel events nor kills.
+    A trace that would not show kills has no figure of them. Raises UnreadableInput if the trace
+    has neither kernel events nor kills.
     """
     found, duration_s = result["kills"], result["duration_s"]
     refuse_empty(result["trace"], duration_s, len(found))
-    figures: dict[str, float] = {"kills": len(found)}
+    if not result["shows_kills"]:
+        return {LOST: lost_of(result["losses"])}
+    figures: dict[str, float] = {"kills": len(found), LOST: lost_of(result["losses"])}
     if duration_s:
         figures["kills.per_hour"] = len(found) * S_PER_HOUR / duration_s
     if not found:
         return figures
-    figures["kills.came_back_share"] = sum(kill["came_back_soon"] for kill in found) / len(found)
+    known = [soon for kill in found if (soon := kill["came_back_soon"]) is not None]
+    if known:
+        figures["kills.came_back_share"] = sum(known) / len(known)
     for name, judged in (
         ("needless", [kill["needless"] for kill in found]),
         ("late", [kill["late"] for kill in found]),
@@ -77,7 +83,10 @@ def figures_of_pressure(result: TracePressure) -> dict[str, float]:
     Raises UnreadableInput if the trace has no kernel events.
     """
     refuse_empty(result["trace"], result["duration_s"], 0)
-    figures: dict[str, float] = {"duration_s": result["duration_s"]}
+    figures: dict[str, float] = {
+        "duration_s": result["duration_s"],
+        LOST: lost_of(result["losses"]),
+    }
     for name, value in (
         ("direct_reclaim_s", result["direct_reclaim_s"]),
         ("kswapd_s", result["kswapd_s"]),

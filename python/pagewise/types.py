@@ -2303,8 +2303,11 @@ class TraceKill(TypedDict):
     came_back_after_s: float | None
     """Time from the kill until a process of that name was made, or the app was launched without
     one."""
-    came_back_soon: bool
-    """Whether the process came back within 60 s, so that the kill cost a cold start."""
+    came_back_soon: bool | None
+    """Whether the process came back within 60 s, so that the kill cost a cold start; null if it did
+    not and the trace ends earlier."""
+    traced_for_s: float
+    """Time from the kill to the end of the trace."""
     needless: Judged
     """Whether memory was not short at the kill."""
     late: Judged
@@ -2342,6 +2345,8 @@ class TraceKills(TypedDict):
     """The first of the unreadable lines."""
     kills: list[TraceKill]
     """Kills in order of time."""
+    shows_kills: bool
+    """Whether the trace would show kills, so that none means none."""
     left_out: int
     """Kills beyond those that are kept."""
     lacks: list[str]
@@ -2368,8 +2373,8 @@ TraceLaunch = TypedDict(
         "refault_bytes": "int | None",
         "files": "list[FileReads]",
         "swap_in_bytes": "int | None",
-        "kills_before": "int",
-        "kills": "int",
+        "kills_before": "int | None",
+        "kills": "int | None",
     },
 )
 """A launch of an app."""
@@ -2476,6 +2481,10 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    swapped_in_bytes: int | None
+    """Bytes that the machine swapped in between the first and the last sample of /proc/vmstat."""
+    swapped_out_bytes: int | None
+    """Bytes that the machine swapped out meanwhile."""
     least_free_bytes: int | None
     """The least free memory of all samples."""
     least_available_bytes: int | None

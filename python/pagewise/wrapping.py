@@ -1,6 +1,7 @@
 """Wraps prose at the width of a terminal, but never a command that someone may paste.
 
-A command is what stands in backticks, or what begins with one of `PROGRAMS` and ends with the line.
+A command is what stands in backticks, or what begins with one of `PROGRAMS` at the start of a line
+or after `: `, `; ` or `| `. It ends before the next `: ` or `; ` outside quotes, or with the line.
 A terminal breaks a long command by itself, which leaves it whole when it is copied.
 """
 
@@ -22,7 +23,13 @@ PROGRAMS = (
 """How commands in messages begin, if they are not in backticks."""
 QUOTED = re.compile(r"`[^`\n]+`")
 """A command or a name in backticks."""
-COMMAND = re.compile(rf"{QUOTED.pattern}|(?<!\S)(?:{'|'.join(map(re.escape, PROGRAMS))}) .*")
+BEGINS = r"(?<![^ ])(?<![^:;| ] )"
+"""Matches at the start of a line, and after `: `, `; ` or `| `."""
+WORDS = r"""(?:'[^'\n]*'|"[^"\n]*"|[^:;\n]|[:;](?![ ]|$))*"""
+"""Matches up to `: ` or `; ` outside quotes, or the end of the line."""
+COMMAND = re.compile(
+    rf"{QUOTED.pattern}|{BEGINS}(?:{'|'.join(map(re.escape, PROGRAMS))}) {WORDS}", re.MULTILINE
+)
 GLUE = "\N{NO-BREAK SPACE}"
 """Stands for a space at which no line may end. Printable text has no other: `printable` spells it
 out."""
@@ -70,8 +77,13 @@ def broken(line: str, width: int, indent: int) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    margins = [" " * own] + [" " * (indent + own)] * len(parts)
-    return [margin + part for margin, part in zip(margins, parts, strict=False)]
+    margins = [own] + [indent + own] * len(parts)
+    # A word that is too long beside a name may fit with a smaller margin.
+    margins[1:] = [
+        max(width - len(part), 0) if margin + len(part) > width else margin
+        for margin, part in zip(margins[1:], parts[1:], strict=False)
+    ]
+    return [" " * margin + part for margin, part in zip(margins, parts, strict=False)]
 
 
 def columns(

@@ -13,7 +13,8 @@ class ZramEvidence(TypedDict):
     """Whether the sampled pages, and the recording if there is one, can carry a size."""
 
     verdict: str
-    """`enough`, `too few pages`, `unsure`, `not swap` or `too short`."""
+    """`enough`; `little memory`, with a size that may not suit the programs that matter; `too few
+    pages`, `unsure`, `not swap` or `too short`, without a size."""
     reason: str
     """The verdict in words, with the figures that led to it."""
     remedy: str | None
@@ -86,7 +87,7 @@ class ZramAdvice(TypedDict):
     nothing: ZramCounts | None
     """The recorded traffic without zram, on the next swap area; null without a recording."""
     candidates: list[ZramCandidate]
-    """Every measured algorithm, the best first."""
+    """Every measured algorithm, the best first, those that the kernel lacks last."""
     settings: list[Setting]
     """Commands; empty without evidence or without gain."""
     warnings: list[str]

@@ -156,6 +156,8 @@ impl Killer {
     /// Runs until `control` ends it or its group is removed. `reload` reads the settings again; if they are
     /// invalid, the old ones stay in force. The killer logs failures and continues.
     pub fn run(&mut self, control: &Control, mut reload: impl FnMut() -> Result<Config, Error>) {
+        // It may have been started through /proc/self/exe; this name shows in ps, and in traces of its kills.
+        let _ = rustix::thread::set_name(c"killd");
         // The first looks touch what later ones need.
         let mut wait = Some(Duration::ZERO);
         for _ in 0..WARM_LOOKS {

@@ -17,6 +17,9 @@ use crate::killer::Threshold;
 /// The longest sleep within a pause.
 const DOZE: Duration = Duration::from_millis(50);
 
+/// The latest kills that may be unfinished.
+const DYING_MAX: usize = 16;
+
 /// The parameters of a watch.
 pub(crate) struct Rules {
     pub(crate) root: Root,
@@ -164,7 +167,16 @@ impl Watch {
     pub(crate) fn killing(&self) -> Duration {
         let mut state = self.shared.state();
         self.shared.relieve(&mut state);
-        state.killing
+        // A victim whose memory is not back yet has taken time, too.
+        let is_dying = |kill: &&Kill| {
+            kill.back.is_none()
+                && linux::process::state(&self.shared.rules.root, kill.process).is_some()
+        };
+        let dying = state.kills.iter().rev().take(DYING_MAX).filter(is_dying);
+        let since_ns = dying.map(|kill| kill.at_ns.max(state.counted_ns)).min();
+        let dying_ns =
+            since_ns.map_or(0, |since_ns| system::monotonic_ns().saturating_sub(since_ns));
+        state.killing + Duration::from_nanos(dying_ns)
     }
 
     /// Whether killd has ended, although the run continues.

@@ -26,6 +26,9 @@ fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, TraceReadin
             break;
         }
     }
+    if tally.expects_kills() {
+        analyzer.expect_kills();
+    }
     let losses = tally
         .losses()
         .chain(tally.clock_problems())

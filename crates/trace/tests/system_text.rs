@@ -104,7 +104,9 @@ fn compare_with_text(path: &Path, arguments: &[&str]) -> bool {
 fn text_of_trace_cmd_gives_the_events_of_its_file() {
     let others = std::env::var_os("PAGEWISE_TRACE_DAT").map(PathBuf::from);
     for path in others.into_iter().chain(sample("trace-dat/trappy_trace_v6.dat")) {
-        if !(compare_with_text(&path, &["-R", "-t", "-i"]) && compare_with_text(&path, &["-t"])) {
+        if !(compare_with_text(&path, &["-R", "-t", "-i"])
+            && compare_with_text(&path, &["-t", "-N"]))
+        {
             return;
         }
     }

@@ -34,19 +34,26 @@ SHARE_MAX = 0.05
 NO_ACCESSES = "no accesses were recorded"
 ENOUGH, NOT_SWAP = "enough", "not swap"
 OF_BLOCKS = "block requests mix the I/O of files and swap, so they cannot size swap"
-NOT_SWAP_REASONS: dict[str, str] = {
-    "swap": OF_BLOCKS,  # blocks read with --as swap
-    "block": OF_BLOCKS,
-    "objects": "accesses to the objects of a cache say nothing about swap",
-}
-RECORD_SWAP = (
-    f"record at least {format_seconds(TRAFFIC_MIN_S)} of the load that makes memory short, "
-    "with swap on, as root: `pagewise-agent record -o work.pgr --for 5m`; then "
-    "`pagewise advise swap work.pgr`"
-)
+OF_FILES = "only pages of files are recorded, which do not go to swap, so they cannot size swap"
+OF_OBJECTS = "accesses to the objects of a cache say nothing about swap"
+KINDS_OF_FILES = {"request", "evict"}
+"""The kinds of events of pages of files in the page cache."""
+RECORDING = "work.pgr"
+"""The recording in remedies."""
+
+
+def record_swap(command: str) -> str:
+    """What to record, and the ``command`` that reads it."""
+    return (
+        f"record at least {format_seconds(TRAFFIC_MIN_S)} of the load that makes memory short, "
+        f"with swap on, as root: `pagewise-agent record -o {RECORDING} --for 5m`; then `{command}`"
+    )
+
+
+RECORD_SWAP = record_swap(f"pagewise advise swap {RECORDING}")
 RECORD_SWAP_OF_A_PHONE = (
-    f"{RECORD_SWAP}. The agent does not run on Android, and pagewise reads no trace of a phone "
-    "with swap accesses yet: record the same load on a board or in a VM with Linux"
+    f"{RECORD_SWAP}. The agent does not run on Android, and no trace of a phone that pagewise "
+    "reads has swap accesses yet: record the same load on a board or in a VM with Linux"
 )
 NOT_SWAP_REMEDIES: dict[str, str] = {
     "swap": RECORD_SWAP_OF_A_PHONE,
@@ -82,6 +89,8 @@ class Evidence:
     gaps: Sequence[Gap]
     is_swap: bool
     kind: str
+    if_not_swap: str
+    """The reason if the recording is not of swap."""
     halves: Halves
     range_bytes: tuple[int | None, int | None]
 
@@ -109,7 +118,7 @@ class Evidence:
             held += f", most of them within {format_seconds(self.traffic_s)}"
         match self.verdict:
             case "not swap":
-                return NOT_SWAP_REASONS[self.kind]
+                return self.if_not_swap
             case "too short":
                 of_what = "" if self.accesses else " re-accesses"
                 needed = f"{format_count(REACCESSES_MIN)}{of_what} in"
@@ -250,16 +259,25 @@ def weigh(trial: Trial, info: Events, analysis: Analysis) -> Evidence:
         gaps=info["gaps"],
         is_swap=info["is_of_swap"],
         kind=info["header"]["kind"],
+        if_not_swap=not_swap_reason(info),
         halves=halves,
         range_bytes=slices.range_bytes(halves),
     )
+
+
+def not_swap_reason(info: Events) -> str:
+    """Why a trace that is not of swap cannot size swap. Blocks may have been read as swap."""
+    if info["header"]["kind"] == "objects":
+        return OF_OBJECTS
+    kinds = {str(name) for name, _ in info["kinds"]}
+    return OF_FILES if kinds and kinds <= KINDS_OF_FILES else OF_BLOCKS
 
 
 def refuse_other_than_swap(info: Events, trace: str) -> None:
     """Raises PagewiseError if the trace cannot size swap on any device."""
     if not info["is_of_swap"]:
         raise PagewiseError(
-            f"{trace}: {NOT_SWAP}: {NOT_SWAP_REASONS[info['header']['kind']]}",
+            f"{trace}: {NOT_SWAP}: {not_swap_reason(info)}",
             path=trace,
             hint=NOT_SWAP_REMEDIES[info["header"]["kind"]],
         )

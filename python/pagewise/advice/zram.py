@@ -8,6 +8,8 @@ advice calls that point the collapse, and never makes a device larger. docs/zram
 from __future__ import annotations
 
 import json
+import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +33,19 @@ ERROR_MAX = 0.05
 """Largest error of the pool's share, as two standard errors relative to it."""
 SAMPLED_MIN = 0.25
 """Less anonymous memory, as a share of the board's, may not be that of the programs that matter."""
+CARRIED_MIN = 0.05
+"""Less says nothing about the programs that matter, and the verdict says so."""
+LITTLE_MEMORY = "little memory"
+"""The verdict about a sample of programs that hold less than `CARRIED_MIN`. It has settings."""
+CPU_ERROR_MAX = 0.3
+"""CPU times that differ by no more cannot rank algorithms: docs/zram.md has the errors."""
+KERNEL_DEFAULT = "lzo-rle"
 DISKSIZE_MAX = 2.0
 """Most bytes of pages for each byte of memory: pages that the sample did not see may compress
 less."""
+WHILE_THEY_RUN = "while the programs that matter run"
 SAMPLE_MORE = (
-    "while the programs that matter run: `pagewise-agent pages --all --bytes 256MiB --cpu 30s "
-    "--json > pages.json`"
+    f"{WHILE_THEY_RUN}: `pagewise-agent pages --all --bytes 256MiB --cpu 30s --json > pages.json`"
 )
 
 
@@ -68,15 +77,16 @@ def advise_zram(
     losses: list[Loss] = []
     traffic: ZramEvidence | None = None
     if recording is not None:
-        traffic, losses = _traffic_evidence(recording)
+        command = _command(pages, memory)
+        traffic, losses = _traffic_evidence(recording, command)
         if traffic is None or traffic["verdict"] != evidences.NOT_SWAP:
             nothing = _replayed(found, candidates, recording, seed, progress)
-    candidates.sort(key=_rank)
+    candidates, equals = _ranked(candidates)
     best = next((each for each in candidates if each["is_in_kernel"] is not False), None)
-    evidence = _evidence(found, best)
-    if evidence["verdict"] == evidences.ENOUGH and traffic is not None:
+    evidence = _evidence(found, best, memory_bytes)
+    if has_size(evidence) and traffic is not None:
         evidence = traffic
-    is_enough = evidence["verdict"] == evidences.ENOUGH
+    is_enough = has_size(evidence)
     chosen = best if is_enough and best is not None and best["gain_bytes"] > 0 else None
     anonymous = found.total.anonymous_pages * found.page_bytes
     return {
@@ -97,8 +107,13 @@ def advise_zram(
         "candidates": candidates,
         "settings": [each.to_json() for each in settings(chosen, found)] if chosen else [],
         "warnings": _warnings(found, chosen, best, candidates) if is_enough else [],
-        "notes": _notes(found, memory_bytes, chosen),
+        "notes": _notes(found, memory_bytes, chosen, equals),
     }
+
+
+def has_size(evidence: ZramEvidence) -> bool:
+    """Whether the advice has a size, perhaps with a caution."""
+    return evidence["verdict"] in (evidences.ENOUGH, LITTLE_MEMORY)
 
 
 def pool_share(part: Part, algorithm: Algorithm, page_bytes: int, errors: float = 0.0) -> float:
@@ -132,14 +147,42 @@ def _candidate(found: Pages, algorithm: Algorithm, memory_bytes: int) -> ZramCan
     }
 
 
-def _rank(candidate: ZramCandidate) -> tuple[float, float, str]:
-    """The fewest pages that do not fit, and then the least CPU time; without a recording, the least
-    CPU time for the memory that is gained."""
+def _ranked(candidates: list[ZramCandidate]) -> tuple[list[ZramCandidate], list[str]]:
+    """The candidates, the best first and those that the kernel lacks last; and the names of those
+    among which CPU time did not decide, the first included."""
+    ordered: list[ZramCandidate] = []
+    rest = sorted(candidates, key=_rank)
+    equals: list[str] = []
+    while rest:
+        alike = [each for each in rest if _is_alike(rest[0], each)]
+        ordered += sorted(alike, key=_rank_of_equals)
+        rest = [each for each in rest if each not in alike]
+        equals = equals or [each["algorithm"] for each in ordered]
+    return ordered, equals
+
+
+def _rank(candidate: ZramCandidate) -> tuple[bool, int, float, str]:
+    """The kernel's own, the fewest pages that do not fit, and the least CPU time; without a
+    recording, the least CPU time for the memory that is gained."""
+    is_missing = candidate["is_in_kernel"] is False
     replay, price = candidate["replay"], candidate["us_per_kib_gained"]
-    if replay is None:
-        return (0.0 if price is not None else 1.0, price or 0.0, candidate["algorithm"])
-    left = replay["slow_writes"] + replay["refused"]
-    return (float(left), candidate["cpu_s"] or 0.0, candidate["algorithm"])
+    left, cpu = 0, math.inf if price is None else price
+    if replay is not None:
+        left, cpu = replay["slow_writes"] + replay["refused"], candidate["cpu_s"] or 0.0
+    return (is_missing, left, cpu, candidate["algorithm"])
+
+
+def _is_alike(best: ZramCandidate, other: ZramCandidate) -> bool:
+    """Whether ``other`` ranks as ``best`` does, up to the error of CPU times."""
+    *place, least, _ = _rank(best)
+    *others, cpu, _ = _rank(other)
+    return others == place and cpu <= least * (1 + CPU_ERROR_MAX)
+
+
+def _rank_of_equals(candidate: ZramCandidate) -> tuple[int, bool, str]:
+    """The most memory gained, and then the kernel's default."""
+    name = candidate["algorithm"]
+    return (-candidate["gain_bytes"], name != KERNEL_DEFAULT, name)
 
 
 def _distribution(part: Part, algorithm: Algorithm) -> dict[str, object]:
@@ -185,15 +228,24 @@ def _replayed(
     return counts[-1]
 
 
-def _traffic_evidence(recording: Trace) -> tuple[ZramEvidence | None, list[Loss]]:
-    """What is wrong with the recording, None if nothing is; and what it lost."""
+def _command(pages: str | None, memory: str | int | None) -> str:
+    """The command for this advice on a new recording."""
+    words = ["pagewise", "advise", "zram", pages or "pages.json", evidences.RECORDING]
+    return shlex.join(words if memory is None else [*words, "--memory", str(memory)])
+
+
+def _traffic_evidence(recording: Trace, command: str) -> tuple[ZramEvidence | None, list[Loss]]:
+    """What is wrong with the recording, None if nothing is; and what it lost.
+
+    The remedy ends with ``command``.
+    """
     held = recording.info()
     analysis = questions.analyze(recording)
     again, traffic_s = analysis["accesses"] - analysis["pages"], held["traffic_s"]
-    verdict, reason, remedy = None, "", evidences.RECORD_SWAP
+    verdict, reason, remedy = None, "", evidences.record_swap(command)
     if not held["is_of_swap"]:
         verdict = evidences.NOT_SWAP
-        reason = evidences.NOT_SWAP_REASONS[held["header"]["kind"]]
+        reason = evidences.not_swap_reason(held)
     elif again < evidences.REACCESSES_MIN or (
         traffic_s is not None and traffic_s < evidences.TRAFFIC_MIN_S
     ):
@@ -215,8 +267,9 @@ def _traffic_evidence(recording: Trace) -> tuple[ZramEvidence | None, list[Loss]
     return wrong, analysis["losses"]
 
 
-def _evidence(found: Pages, best: ZramCandidate | None) -> ZramEvidence:
+def _evidence(found: Pages, best: ZramCandidate | None, memory_bytes: int) -> ZramEvidence:
     sampled = found.total.sampled
+    carried = found.total.anonymous_pages * found.page_bytes / memory_bytes
     error = None
     if best is not None:
         algorithm = found.total.algorithms[best["algorithm"]]
@@ -232,6 +285,13 @@ def _evidence(found: Pages, best: ZramCandidate | None) -> ZramEvidence:
     elif best is None or error is None or error > ERROR_MAX:
         verdict, remedy = "unsure", f"sample more pages {SAMPLE_MORE}"
         reason += f"; a size needs at most {100 * ERROR_MAX:.0f} %"
+    elif carried < CARRIED_MIN:
+        verdict = LITTLE_MEMORY
+        reason = (
+            f"the sampled programs hold {format_share(carried)} of memory, so other pages may "
+            "compress differently"
+        )
+        remedy = f"sample {WHILE_THEY_RUN}: `pagewise-agent pages --all --json > pages.json`"
     return {
         "verdict": verdict,
         "reason": reason,
@@ -266,15 +326,23 @@ def _warnings(
     return warnings
 
 
-def _notes(found: Pages, memory_bytes: int, chosen: ZramCandidate | None) -> list[str]:
+def _notes(
+    found: Pages, memory_bytes: int, chosen: ZramCandidate | None, equals: list[str]
+) -> list[str]:
     half = format_size(SHARE_MAX * memory_bytes)
     notes = [
         f"the pool takes at most half of the memory ({half}): an assumption; beyond it, it takes "
         "more memory than it leaves",
         "pages that go to swap are taken to compress as the sampled ones do, which were in memory",
     ]
+    if chosen and len(equals) > 1:
+        notes.append(
+            f"CPU times within {100 * CPU_ERROR_MAX:.0f} % of the least count as equal, since they "
+            f"may be off by as much: between {', '.join(equals[:-1])} and {equals[-1]}, the memory "
+            "gained decides"
+        )
     anonymous = found.total.anonymous_pages * found.page_bytes
-    if chosen and anonymous < SAMPLED_MIN * memory_bytes:
+    if chosen and CARRIED_MIN <= anonymous / memory_bytes < SAMPLED_MIN:
         notes.append(
             f"the sampled programs hold {format_size(anonymous)}, "
             f"{format_share(anonymous / memory_bytes)} of the memory: sample while the programs "

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from pagewise.errors import Missing, PagewiseError, UnreadableInput, UsageError
 from pagewise.installed import agent
@@ -84,7 +85,11 @@ def _sampled() -> str:
     if program is None:
         raise Missing("pagewise-agent is not installed", hint=f"give a file PAGES: {HOW}")
     if os.geteuid() != 0:
-        raise UsageError("only root can read the pages of all processes", hint=f"as root, {HOW}")
+        hint = (
+            f"make PAGES as root: `{quote(program)} pages --all --json > pages.json`; then "
+            "`pagewise advise zram pages.json`"
+        )
+        raise UsageError("only root can read the pages of all processes", hint=hint)
     command = [program, "pages", "--all", "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SAMPLE_S_MAX)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pagewise.advice.evidence import ENOUGH
 from pagewise.commands.options import Json, tell_losses
 from pagewise.terminal import Part, facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, format_share, format_size
@@ -73,20 +72,26 @@ def zram(
 
 def described(advice: ZramAdvice) -> list[Part]:
     """The advice as text and a table; without a size if the evidence is too little."""
+    from pagewise.advice.zram import has_size
+
     found = advice["evidence"]
     rows = [("evidence", f"{found['verdict']}: {found['reason']}")]
     if found["remedy"]:
-        rows.append(("  no settings", found["remedy"]))
+        rows.append(("  better" if has_size(found) else "  no settings", found["remedy"]))
     rows += [
         ("memory", format_size(advice["memory_bytes"])),
         ("anonymous memory", format_size(advice["anonymous_bytes"])),
         ("  of equal words", format_share(advice["same_filled_share"])),
     ]
     parts: list[Part] = [facts(rows)]
-    if found["verdict"] == ENOUGH:
+    if has_size(found):
         parts += ["", facts(headline(advice))]
     if advice["candidates"]:
-        parts += ["", "Algorithms, the best first:", table(advice["candidates"])]
+        parts += [
+            "",
+            "Algorithms, the best first, those that the kernel lacks last:",
+            table(advice["candidates"]),
+        ]
     if advice["nothing"]:
         parts += ["", "The recorded traffic:", replays(advice, advice["nothing"])]
     parts += pasted(advice["settings"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
-from pagewise.fleet import Fleet, FleetTrace, Spread, outlying
+from pagewise.fleet import Fleet, FleetTrace, Spread, outlying, why_none_unlike
 from pagewise.fleet_figures import best_policies, in_words, telling, written
 from pagewise.groups import FleetGroup
 from pagewise.terminal import Lines, Part, facts, figures
@@ -19,23 +19,37 @@ FIGURES_OF_GROUPS = 10
 """How many figures of groups are shown, those that differ most first."""
 EVERY_MAX = 12
 """The most recordings of which each has a row; --json and the report have all of more."""
+UNKNOWN = "unknown"
+"""What stands for a figure that a recording does not have."""
 HEADING_WIDTH = 14
 """The width at which headings of figures are wrapped."""
 
 
 def lines(result: Fleet) -> list[Part]:
-    """A table of the figures, and the recordings that are unlike the others."""
+    """A table of the figures, and the recordings that are unlike the others: those of their group
+    if there are groups, which then come first."""
+    is_compared = why_none_unlike(result) is None
     rows = [
         [
             in_words(name),
             *(written(name, value) for value in values(spread)),
-            format_count(spread["outliers_count"]),
+            *([format_count(spread["outliers_count"])] if is_compared else []),
         ]
         for name, spread in result["figures"].items()
     ]
-    titles = ["figure", "min", "10 %", "median", "90 %", "max", "outliers"]
-    parts: list[Part] = [headline(result), "", figures(titles, rows, words=1)]
-    return [*parts, *best(result), *unlike(result), *alike(result), *every(result)]
+    titles = ["figure", "min", "10 %", "median", "90 %", "max"]
+    titles += ["outliers"] if is_compared else []
+    parts: list[Part] = [headline(result), "", figures(titles, rows, words=1), *best(result)]
+    compared = [*unlike(result), *alike(result)]
+    if has_groups(result):
+        compared = [*alike(result), *unlike(result)]
+    return [*parts, *compared, *every(result)]
+
+
+def has_groups(result: Fleet) -> bool:
+    """Whether groups of recordings were found."""
+    groups = result.get("groups")
+    return groups is not None and bool(groups["found"])
 
 
 def unlike(result: Fleet) -> list[Part]:
@@ -43,10 +57,11 @@ def unlike(result: Fleet) -> list[Part]:
     found = outlying(result["recordings"])
     if not found:
         return []
-    count = format_count(len(found))
-    shown = f"{count} unlike the others, the farthest first:"
+    words = f"{format_count(len(found))} unlike the others"
+    words += " of their group" if has_groups(result) else ""
+    shown = f"{words}, the farthest first:"
     if len(found) > OUTLYING_SHOWN:
-        shown = f"{count} unlike the others; the farthest {OUTLYING_SHOWN} (--json has all):"
+        shown = f"{words}; the farthest {OUTLYING_SHOWN} (--json has all):"
     return ["", shown, facts([differing(each) for each in found[:OUTLYING_SHOWN]])]
 
 
@@ -74,7 +89,7 @@ def alike(result: Fleet) -> list[Part]:
 def median_of(group: FleetGroup, name: str) -> str:
     """The median of a figure in a group."""
     value = group["medians"].get(name)
-    return "none" if value is None else written(name, value)
+    return UNKNOWN if value is None else written(name, value)
 
 
 def every(result: Fleet) -> list[Part]:
@@ -87,7 +102,7 @@ def every(result: Fleet) -> list[Part]:
         [
             each["trace"],
             *(
-                written(name, each["figures"][name]) if name in each["figures"] else "none"
+                written(name, each["figures"][name]) if name in each["figures"] else UNKNOWN
                 for name in names
             ),
         ]
@@ -135,9 +150,12 @@ def values(spread: Spread) -> tuple[float, ...]:
 
 
 def differing(recording: FleetTrace) -> tuple[str, str]:
-    """A recording, and the figures by which it is unlike the others, the farthest first."""
+    """A recording, its group, and the figures by which it is unlike the others, the farthest
+    first."""
     scores = recording["outlying"]
     names = sorted(scores, key=lambda name: -abs(scores[name]))
     words = [f"{in_words(name)} {written(name, recording['figures'][name])}" for name in names]
     more = f"; {len(words) - FIGURES_SHOWN} more" if len(words) > FIGURES_SHOWN else ""
-    return recording["trace"], "; ".join(words[:FIGURES_SHOWN]) + more
+    number = recording.get("group")
+    group = "" if number is None else f"group {number}: "
+    return recording["trace"], group + "; ".join(words[:FIGURES_SHOWN]) + more

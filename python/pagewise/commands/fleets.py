@@ -16,21 +16,21 @@ from pagewise.commands.fleet_tables import lines
 from pagewise.engines.recordings import runner_named
 from pagewise.errors import UsageError
 from pagewise.fleet import (
+    REASONS_MAX,
     FiguresOf,
     Fleet,
     Unreadable,
     by_reason,
+    error_of,
     files_in_words,
     files_of,
+    lossy,
     summary,
 )
-from pagewise.fleet_figures import SAMPLE_ERROR_MAX
+from pagewise.fleet_figures import ERRORS, SAMPLE_ERROR_MAX
 from pagewise.storage import is_remote, local_path, refuse_unwritable
 from pagewise.terminal import say, show, show_json, watched
-from pagewise.units import format_counted, format_share, format_size
-
-REASONS_SHOWN = 3
-"""How many reasons for leaving out files get a line each."""
+from pagewise.units import format_count, format_counted, format_share, format_size
 
 FleetReport: TypeAlias = Annotated[
     str | None,
@@ -127,6 +127,7 @@ def show_fleet(
     else:
         show(*lines(result))
     tell_unreadable(result["unreadable"])
+    tell_lossy(result)
     tell_small_samples(result)
     if options.report is not None:
         from pagewise.report import report as build
@@ -165,18 +166,35 @@ def to_stderr(is_wanted: bool) -> Iterator[None]:
 def tell_unreadable(unreadable: Sequence[Unreadable]) -> None:
     """Prints to standard error which files were left out, by reason."""
     grouped = by_reason(unreadable)
-    for why, traces in grouped[:REASONS_SHOWN]:
+    for why, traces in grouped[:REASONS_MAX]:
         say(f"note: left out {files_in_words(traces)}: {why}", path=traces[0])
-    if more := sum(len(traces) for _, traces in grouped[REASONS_SHOWN:]):
-        say(f"note: left out {format_counted(more, 'more file')}; --json lists all")
+    if more := sum(len(traces) for _, traces in grouped[REASONS_MAX:]):
+        say(
+            f"note: left out {format_counted(more, 'more file')} for other reasons; --json lists "
+            "all"
+        )
+
+
+def tell_lossy(result: Fleet) -> None:
+    """Prints to standard error how many recordings lost records, and the one that lost most."""
+    found = lossy(result["recordings"])
+    if found:
+        trace = found[0]["trace"]
+        such = ", such as" if len(found) > 1 else ":"
+        say(
+            f"note: {format_counted(len(found), 'recording')} lost records{such} {trace} "
+            f"({format_count(found[0].get('lost', 0))}); `pagewise info` has them",
+            path=trace,
+        )
 
 
 def tell_small_samples(result: Fleet) -> None:
     """Prints to standard error that samples are too small for good estimates, if half are."""
-    error = result["figures"].get("sample.error")
-    if error and error["median"] > SAMPLE_ERROR_MAX:
-        say(
-            "note: in half of the recordings the sample is so small that miss ratios may be off by "
-            f"{format_share(error['median'])} or more; --sample 32k takes 32,000 pages of large "
-            "recordings, and small ones whole"
-        )
+    for name, what in ERRORS.items():
+        error = error_of(result["recordings"], name)
+        if error > SAMPLE_ERROR_MAX:
+            say(
+                f"note: in half of the recordings the sample is so small that {what} may be off by "
+                f"{format_share(error)} or more, so there are neither outliers nor groups; "
+                "--sample 32k takes 32,000 pages of large recordings, and small ones whole"
+            )

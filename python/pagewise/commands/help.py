@@ -16,6 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from pagewise.commands.elsewhere import place_of
 from pagewise.errors import UsageError
 from pagewise.wrapping import GLUE, QUOTED, glued
 
@@ -68,6 +69,14 @@ class Group(TyperGroup):
             typer.echo(help_text(self, ctx))
             raise typer.Exit(USAGE)
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Finds the command; raises UsageError if it is elsewhere."""
+        name = args[0]
+        if ctx.parent is None and name not in self.commands and (place := place_of(name)):
+            line = f"{place} {name}"
+            raise UsageError(f"{name} is a command of {place}: {line}", hint=f"see: {line} --help")
+        return super().resolve_command(ctx, args)
 
 
 def missing_of(command: Command, ctx: Any, args: list[str]) -> list[Any]:

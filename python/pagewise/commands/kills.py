@@ -62,9 +62,12 @@ def figures_at(path: str) -> Figures:
 def summary(found: TraceKills) -> list[Part]:
     """The kills, and how they are judged."""
     every = found["kills"]
-    soon = sum(kill["came_back_soon"] for kill in every)
+    duration = format_seconds(found["duration_s"])
+    if not found["shows_kills"]:
+        return [f"unknown kills in {duration}: the trace would not show them"]
+    soon = sum(kill["came_back_soon"] is True for kill in every)
     lines: list[Part] = [
-        f"{format_counted(len(every), 'kill')} in {format_seconds(found['duration_s'])}; "
+        f"{format_counted(len(every), 'kill')} in {duration}; "
         f"{format_count(soon)} came back within 60 s"
     ]
     if found["left_out"]:
@@ -97,8 +100,15 @@ def row(kill: TraceKill) -> list[str]:
         answered(kill["needless"]),
         answered(kill["late"]),
         answered(kill["wrong_victim"]),
-        "no" if after_s is None else format_seconds(after_s),
+        format_seconds(after_s) if after_s is not None else not_back(kill),
     ]
+
+
+def not_back(kill: TraceKill) -> str:
+    """The word for a process that did not come back, with the time if the trace ends soon."""
+    if kill["came_back_soon"] is None:
+        return f"not in {format_seconds(kill['traced_for_s'])}"
+    return "no"
 
 
 def answered(judged: Judged) -> str:

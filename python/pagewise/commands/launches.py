@@ -127,7 +127,7 @@ def row(launch: TraceLaunch) -> list[str]:
         format_seconds(parts["direct_reclaim_s"]),
         format_seconds(parts["kswapd_s"]),
         "?" if read is None else format_size(read),
-        format_count(launch["kills"]),
+        "?" if launch["kills"] is None else format_count(launch["kills"]),
     ]
 
 

@@ -69,7 +69,7 @@ def run(
     """List everything that commands accept by name, such as formats, policies and devices.
 
     If you name what to list, its options and examples are listed too. `list examples` has the paths
-    of the recordings that ship.
+    of recordings of swap; README.md in their folder describes all examples.
     """
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")

@@ -81,7 +81,7 @@ def intervals(found: TracePressure) -> list[Part]:
                 ("kswapd", format_seconds(found["kswapd_s"])),
                 ("read again", "?" if refaults is None else format_size(refaults)),
                 ("waits for pages read again", format_seconds(found["refault_wait_s"])),
-                *least(found),
+                *known_sizes(found),
             ]
         )
     ]
@@ -97,9 +97,11 @@ def intervals(found: TracePressure) -> list[Part]:
     return [*lines, "", figures(columns, [row(each) for each in shown], words=2)]
 
 
-def least(found: TracePressure) -> list[tuple[str, str]]:
-    """The least free and available memory, as far as the trace has samples."""
+def known_sizes(found: TracePressure) -> list[tuple[str, str]]:
+    """Swap and the least free and available memory, as far as the trace has samples."""
     sizes = (
+        ("swapped in", found["swapped_in_bytes"]),
+        ("swapped out", found["swapped_out_bytes"]),
         ("least free memory", found["least_free_bytes"]),
         ("least available memory", found["least_available_bytes"]),
     )

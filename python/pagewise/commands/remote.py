@@ -66,6 +66,11 @@ def run(
         )
     command, *options = arguments
     output, rest = without_output(options)
+    if command == "record" and has_ring(rest):
+        raise UsageError(
+            "remote brings back one file, so it takes no --ring",
+            hint='start it on the device: docs/recording.md, "The last minutes"',
+        )
     if command == "record" and output is None:
         raise UsageError("missing: -o FILE", hint="the file here that the recording goes to")
     if command != "record" and output is not None:
@@ -103,3 +108,9 @@ def without_output(options: Sequence[str]) -> tuple[str | None, list[str]]:
         else:
             rest.append(word)
     return output, rest
+
+
+def has_ring(options: Sequence[str]) -> bool:
+    """Whether --ring is before a `--`."""
+    own = options[: options.index("--")] if "--" in options else options
+    return any(word.partition("=")[0] == "--ring" for word in own)

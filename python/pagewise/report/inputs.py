@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
 
 from pagewise import _core, types
-from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS
+from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, OF_FILES, not_swap_reason
 from pagewise.answers import Advice, AtSize, PageSize
 from pagewise.errors import UnreadableInput
 from pagewise.grids import results as tables
@@ -43,6 +43,7 @@ class ReadAnalysis(types.Analysis):
 
     name: NotRequired[str]
     is_of_swap: NotRequired[bool]
+    if_not_swap: NotRequired[str]
     header: NotRequired[types.Header]
     gaps: NotRequired[list[types.Gap]]
     recordings: NotRequired[int]
@@ -123,7 +124,8 @@ class Inputs:
         )
 
     def traces_of_blocks(self) -> list[str]:
-        """The names of the traces of block requests, which may have been read as swap.
+        """The names of the traces of block requests, which may have been read as swap, and of those
+        with only pages of files.
 
         An analysis in JSON does not say that, but an advice or a simulation of the same trace does.
         """
@@ -137,6 +139,17 @@ class Inputs:
         caches = self.traces_of_objects()
         found = dict.fromkeys([*analyzed, *simulated, *advised])
         return [name for name in found if name not in caches]
+
+    def traces_of_files(self) -> set[str]:
+        """The names among `traces_of_blocks` of those with only pages of files."""
+        analyses = self.analyses.items()
+        analyzed = {name for name, each in analyses if each.get("if_not_swap") == OF_FILES}
+        advised = [each for each in self.advice if each.get("evidence")]
+        return analyzed | {
+            recording_name(each["trace"])
+            for each in advised
+            if each["evidence"]["reason"] == OF_FILES
+        }
 
     def traces_of_objects(self) -> set[str]:
         """The names of the traces of a cache's objects, by an analysis or a simulation."""
@@ -200,6 +213,7 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         analysis = cast("ReadAnalysis", analyze(trace, by="process", progress=progress))
         analysis["header"] = held["header"]
         analysis["is_of_swap"] = held["is_of_swap"]
+        analysis["if_not_swap"] = not_swap_reason(held)
         analysis["gaps"] = held["gaps"]
         analysis["recordings"] = held["recordings"]
         add(inputs, analysis, recording_name(path), digest)
@@ -395,9 +409,11 @@ def is_of_objects(cell: SimulatedCell) -> bool:
 
 
 def is_of_blocks(advice: Advice) -> bool:
-    """Whether an advice found that its trace has block requests."""
+    """Whether an advice found that its trace has block requests, or only pages of files."""
     evidence = advice.get("evidence")
-    return bool(evidence) and (evidence["verdict"], evidence["reason"]) == (NOT_SWAP, OF_BLOCKS)
+    if not evidence or evidence["verdict"] != NOT_SWAP:
+        return False
+    return evidence["reason"] in (OF_BLOCKS, OF_FILES)
 
 
 def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:

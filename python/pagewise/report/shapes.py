@@ -81,14 +81,14 @@ NEEDS = {
     "Victim": "process name adj resident_bytes swapped_bytes",
     "RecordedKill": "time_s process is_of_kernel",
     "TraceLaunches": "trace duration_s launches",
-    "TraceLaunch": "process class? start_s duration_s parts kills",
+    "TraceLaunch": "process class? start_s duration_s parts kills?",
     "TraceLaunchParts": "kill_wait_s? direct_reclaim_s? kswapd_s? refault_s? swapin_s? cpu_s? "
     "rest_s",
     "ThreadTimes": "",
     "FileReads": "",
     "TraceKills": "trace duration_s kills",
     "TraceKill": "time_s process pid adj? reason? killer free_bytes? came_back_after_s? "
-    "came_back_soon needless late wrong_victim",
+    "came_back_soon? needless late wrong_victim",
     "Judged": "answer? why",
     "TracePressure": "trace duration_s intervals",
     "PressureInterval": "kind start_s end_s busy_s bytes processes",

@@ -26,7 +26,7 @@ def of_system_traces(inputs: Inputs) -> Iterator[Finding]:
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
     if kills:
-        soon = sum(kill["came_back_soon"] for kill in kills)
+        soon = sum(kill["came_back_soon"] is True for kill in kills)
         yield Finding(
             format_counted(len(kills), "kill"),
             f"in all; after {format_count(soon)} of them, the process came back within 60 s.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pagewise import answers, catalog
 from pagewise.advice import stock_linux
-from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, RECORD_SWAP_OF_A_PHONE
+from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, OF_FILES, RECORD_SWAP_OF_A_PHONE
 from pagewise.advice.setting import Setting
 from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label
@@ -97,14 +97,23 @@ def missing(inputs: Inputs) -> str:
 
 
 def requested(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """The traces of block requests, which cannot size swap, and what to record instead."""
-    names = inputs.traces_of_blocks()
+    """The traces that are not of swap, so they cannot size it, and what to record instead."""
+    names, files = inputs.traces_of_blocks(), inputs.traces_of_files()
     panel = next((panel for panel in OF_REQUESTS if panel in shown), "")
     if not names:
         return None
-    them = f"{' and '.join(names[:NAMES_MAX])}{' and others' * (len(names) > NAMES_MAX)}"
-    text = f"{them}: {OF_BLOCKS}. To size swap, {RECORD_SWAP_OF_A_PHONE}."
+    groups = {
+        OF_BLOCKS: [name for name in names if name not in files],
+        OF_FILES: [name for name in names if name in files],
+    }
+    reasons = [f"{in_words(held)}: {reason}. " for reason, held in groups.items() if held]
+    text = f"{''.join(reasons)}To size swap, {RECORD_SWAP_OF_A_PHONE}."
     return Finding("no size", text, f"The evidence is {NOT_SWAP}", panel)
+
+
+def in_words(names: Sequence[str]) -> str:
+    """The first few names."""
+    return f"{' and '.join(names[:NAMES_MAX])}{' and others' * (len(names) > NAMES_MAX)}"
 
 
 def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:

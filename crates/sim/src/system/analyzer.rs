@@ -27,7 +27,7 @@ pub struct Facts {
     pub has_reads: bool,
     /// Whether the trace has pages that leave the page cache.
     pub has_evictions: bool,
-    /// Whether the trace has changes of swapped pages.
+    /// Whether the trace has changes of the pages of processes, swapped ones too.
     pub has_swap: bool,
     /// Whether the trace has counts of faults with their durations.
     pub has_faults: bool,
@@ -61,6 +61,11 @@ pub struct Analyzer {
 }
 
 impl Analyzer {
+    /// Notes that the recorder was to record kills, so that a trace with none had none.
+    pub fn expect_kills(&mut self) {
+        self.kills.expect();
+    }
+
     /// Takes the next event. Events should be in the order of time; others are counted.
     pub fn take(&mut self, event: &Event, names: &Names) {
         self.events += 1;
@@ -198,6 +203,8 @@ impl Analyzer {
     }
 
     fn swap(&mut self, event: &Event, change: Option<(ProcessIndex, u64)>) {
+        // Without swap, no process has a change of swapped pages.
+        self.facts.has_swap |= matches!(event.kind, Kind::Rss { .. });
         match event.kind {
             Kind::Rss { member: RssMember::Anonymous, bytes, .. } => {
                 if let Some((process, before)) = change {
@@ -206,7 +213,6 @@ impl Analyzer {
                 }
             }
             Kind::Rss { member: RssMember::Swap, bytes, is_current, .. } => {
-                self.facts.has_swap = true;
                 let now = u64::try_from(bytes).unwrap_or(0);
                 let Some((process, before)) = change.filter(|_| is_current == Some(true)) else {
                     return;

@@ -46,7 +46,7 @@ impl Analyzer {
                 Some((launch.process?, String::from_utf8_lossy(&launch.package).into_owned()))
             })
             .collect();
-        let answers = Writer { found: &self, names, begin_ns, packages };
+        let answers = Writer { found: &self, names, begin_ns, end_ns, packages };
         Answers {
             about: About {
                 begin_ns,
@@ -66,6 +66,7 @@ struct Writer<'a> {
     found: &'a Analyzer,
     names: &'a Names,
     begin_ns: i64,
+    end_ns: i64,
     /// The package of each process that was launched.
     packages: HashMap<ProcessIndex, String>,
 }
@@ -174,8 +175,8 @@ impl Writer<'_> {
             refault_bytes: bytes(facts.has_reads && facts.has_evictions, part.refault_bytes),
             files: launch.files.iter().map(file_reads).collect(),
             swap_in_bytes: bytes(facts.has_swap, part.swap_in_bytes),
-            kills_before: kills.iter().filter(is_before).count() as u64,
-            kills: during().count() as u64,
+            kills_before: self.counted(kills.iter().filter(is_before).count()),
+            kills: self.counted(during().count()),
         }
     }
 
@@ -189,6 +190,11 @@ impl Writer<'_> {
             sleeping_s: seconds(times.sleeping_ns),
             direct_reclaim_s: facts.has_reclaim.then(|| seconds(times.reclaim_ns)),
         }
+    }
+
+    /// A number of kills; `None` if the trace would not show them.
+    fn counted(&self, kills: usize) -> Option<u64> {
+        self.found.kills.has_sources().then_some(kills as u64)
     }
 
     /// The time of a launch in which a victim died: from its kill to the end of its last thread. `None` if the
@@ -248,6 +254,7 @@ impl Writer<'_> {
         kills.sort_by_key(|kill| kill.time_ns);
         Kills {
             kills: kills.iter().map(|kill| self.kill(kill, &returns, &evidence)).collect(),
+            shows_kills: found.kills.has_sources(),
             left_out: found.kills.left_out(),
             lacks: lacking(&wanted),
             replay: None,
@@ -277,7 +284,12 @@ impl Writer<'_> {
             swapped_bytes: kill.swapped_bytes,
             death_s: self.death_ns(kill).map(|end| seconds(end.saturating_sub(kill.time_ns))),
             came_back_after_s,
-            came_back_soon: came_back_after_s.is_some_and(|after_s| after_s <= SOON_S),
+            came_back_soon: match came_back_after_s {
+                Some(after_s) => Some(after_s <= SOON_S),
+                None if seconds(self.end_ns.saturating_sub(kill.time_ns)) >= SOON_S => Some(false),
+                None => None,
+            },
+            traced_for_s: seconds(self.end_ns.saturating_sub(kill.time_ns).max(0)),
             needless: evidence.needless(kill),
             late: evidence.late(kill),
             wrong_victim: evidence.wrong_victim(kill, |process| self.name(process)),
@@ -362,6 +374,8 @@ impl Writer<'_> {
             refault_wait_s: (has_refaults && found.schedule.has_switches())
                 .then(|| seconds(pressure.waits().sum().time_ns)),
             thrashing_by: thrashing_by.map(str::to_owned),
+            swapped_in_bytes: counted.swapped_in(),
+            swapped_out_bytes: counted.swapped_out(),
             least_free_bytes: found.memory.least_free(),
             least_available_bytes: found.memory.least_available(),
             sizes: self.sizes(),

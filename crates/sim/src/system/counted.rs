@@ -19,6 +19,10 @@ struct Sample {
     kswapd: Option<u64>,
     /// Pages that were read again soon after they had left memory (workingset_refault, of files and anonymous).
     refaults: Option<u64>,
+    /// Pages that were read from swap areas (pswpin).
+    swapped_in: Option<u64>,
+    /// Pages that were written to swap areas (pswpout).
+    swapped_out: Option<u64>,
 }
 
 /// Finds what counters changed from sample to sample.
@@ -34,12 +38,25 @@ pub struct Counted {
     pub kswapd: Spans,
     /// Intervals in which pages were read again.
     pub refaults: Spans,
+    /// Pages swapped in and out between samples.
+    swapped_in: Option<u64>,
+    swapped_out: Option<u64>,
 }
 
 impl Counted {
     /// Whether the trace has counters of refaults, in at least two samples.
     pub fn has_refaults(&self) -> bool {
         self.before.is_some_and(|(_, sample)| sample.refaults.is_some())
+    }
+
+    /// Bytes that were swapped in between the samples.
+    pub fn swapped_in(&self) -> Option<u64> {
+        self.swapped_in.map(|pages| pages.saturating_mul(PAGE_BYTES))
+    }
+
+    /// Bytes that were swapped out between the samples.
+    pub fn swapped_out(&self) -> Option<u64> {
+        self.swapped_out.map(|pages| pages.saturating_mul(PAGE_BYTES))
     }
 
     /// Intervals that were not kept.
@@ -67,6 +84,8 @@ impl Counted {
             b"workingset_refault" | b"workingset_refault_file" | b"workingset_refault_anon" => {
                 &mut self.now.refaults
             }
+            b"pswpin" => &mut self.now.swapped_in,
+            b"pswpout" => &mut self.now.swapped_out,
             _ => return,
         };
         *sum = Some(sum.unwrap_or(0).saturating_add(value));
@@ -102,6 +121,13 @@ impl Counted {
         if let Some(pages) = grown(|sample| sample.refaults) {
             add(&mut self.refaults, pages);
         }
+        // Two samples of a counter are needed to know even that it did not grow.
+        let sum = |sum: Option<u64>, of: fn(&Sample) -> Option<u64>| {
+            let between = of(&now)?.saturating_sub(of(&before)?);
+            Some(sum.unwrap_or(0).saturating_add(between))
+        };
+        self.swapped_in = sum(self.swapped_in, |sample| sample.swapped_in).or(self.swapped_in);
+        self.swapped_out = sum(self.swapped_out, |sample| sample.swapped_out).or(self.swapped_out);
     }
 }
 
@@ -147,5 +173,18 @@ mod tests {
         ]);
         assert_eq!(found.refaults.sum().bytes, 3 * PAGE_BYTES);
         assert!(counted(&[(1, &[("nr_free_pages", 1)]), (2, &[])]).before.is_none());
+    }
+
+    #[test]
+    fn swapped_pages_are_summed_and_unknown_without_two_samples() {
+        let found = counted(&[
+            (1, &[("pswpin", 5), ("pswpout", 9)]),
+            (2, &[("pswpin", 7)]),
+            (3, &[("pswpin", 8), ("pswpout", 19)]),
+            (4, &[("pswpin", 8), ("pswpout", 21)]),
+        ]);
+        assert_eq!(found.swapped_in(), Some(3 * PAGE_BYTES));
+        assert_eq!(found.swapped_out(), Some(2 * PAGE_BYTES));
+        assert_eq!(counted(&[(1, &[("pswpin", 5)])]).swapped_in(), None);
     }
 }

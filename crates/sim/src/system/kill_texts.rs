@@ -24,6 +24,12 @@ pub struct LoggedKill {
     pub swapped_bytes: Option<u64>,
 }
 
+/// Whether a tag of the log is of those that report kills, so that a log with other lines of it would show them.
+pub fn is_of_killers(tag: &[u8]) -> bool {
+    matches!(tag, b"ActivityManager" | b"lmkd" | b"lowmemorykiller" | b"killinfo")
+        || tag.starts_with(b"am_")
+}
+
 /// The kill of a line; `None` if the line reports none.
 pub fn logged_kill(tag: &[u8], message: &[u8]) -> Option<LoggedKill> {
     match tag {

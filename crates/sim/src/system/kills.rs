@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use trace::system::android::{self, LMKD_KILL_COUNTER, lmkd_kill, lmkd_reason};
 use trace::system::{Event, Kind, Name, Names};
 
-use super::kill_texts::{LoggedKill, logged_crash, logged_death, logged_kill};
+use super::kill_texts::{LoggedKill, is_of_killers, logged_crash, logged_death, logged_kill};
 use super::memory::Meminfo;
 use super::tasks::{ProcessIndex, Tasks};
 
@@ -121,9 +121,15 @@ impl KillFinder {
         self.left_out
     }
 
-    /// Whether the trace has marks or events of kills, so that their absence means something.
+    /// Whether the trace would show kills, so that their absence means something: it has marks or events of kills, or
+    /// of what its recorder notes beside them.
     pub fn has_sources(&self) -> bool {
         self.has_sources
+    }
+
+    /// Notes that the trace's configuration records kills.
+    pub fn expect(&mut self) {
+        self.has_sources = true;
     }
 
     /// Takes an event; returns the number of a kill that begins with it.
@@ -157,12 +163,16 @@ impl KillFinder {
                 found.reason.get_or_insert_with(|| "out_of_memory".to_owned());
                 self.is_new(number)
             }
-            Kind::Signal { tid, signal: SIGKILL, comm } => {
+            Kind::Signal { tid, signal, comm } => {
                 self.has_sources = true;
-                self.signal(event, tid, comm, names, tasks, memory)
+                match signal {
+                    SIGKILL => self.signal(event, tid, comm, names, tasks, memory),
+                    _ => None,
+                }
             }
             Kind::Log { tag, message, .. } => {
                 let (tag, message) = (names.bytes_of(tag), names.bytes_of(message));
+                self.has_sources |= is_of_killers(tag);
                 if let Some(pid) = logged_crash(tag, message)
                     && self.crashed.len() < CRASHES_MAX
                 {

@@ -82,10 +82,10 @@ pub struct TraceLaunch {
     pub files: Vec<FileReads>,
     /// Bytes by which the process's own threads made its swap smaller: swap-ins, and swap that was freed.
     pub swap_in_bytes: Option<u64>,
-    /// Processes killed in the 10 s before the launch.
-    pub kills_before: u64,
-    /// Processes killed during the launch.
-    pub kills: u64,
+    /// Processes killed in the 10 s before the launch; null if the trace would not show kills.
+    pub kills_before: Option<u64>,
+    /// Processes killed during the launch; null if the trace would not show kills.
+    pub kills: Option<u64>,
 }
 
 /// What a launch waits for, by the definitions of `study launch`. Waits and processor time are sums over all
@@ -148,6 +148,8 @@ pub struct FileReads {
 pub struct Kills {
     /// Kills in order of time.
     pub kills: Vec<TraceKill>,
+    /// Whether the trace would show kills, so that none means none.
+    pub shows_kills: bool,
     /// Kills beyond those that are kept.
     pub left_out: u64,
     /// What the trace lacks to judge every kill.
@@ -188,8 +190,12 @@ pub struct TraceKill {
     pub death_s: Option<f64>,
     /// Time from the kill until a process of that name was made, or the app was launched without one.
     pub came_back_after_s: Option<f64>,
-    /// Whether the process came back within 60 s, so that the kill cost a cold start.
-    pub came_back_soon: bool,
+    /// Whether the process came back within 60 s, so that the kill cost a cold start; null if it did not and the trace
+    /// ends earlier.
+    pub came_back_soon: Option<bool>,
+    /// Time from the kill to the end of the trace.
+    #[schemars(range(min = 0))]
+    pub traced_for_s: f64,
     /// Whether memory was not short at the kill.
     pub needless: Judged,
     /// Whether tasks had been stalled for long before the kill.
@@ -225,6 +231,10 @@ pub struct PressureFound {
     pub intervals: Vec<Interval>,
     /// The processes with the most direct reclaim and refaults in all.
     pub processes: Vec<Cause>,
+    /// Bytes that the machine swapped in between the first and the last sample of /proc/vmstat.
+    pub swapped_in_bytes: Option<u64>,
+    /// Bytes that the machine swapped out meanwhile.
+    pub swapped_out_bytes: Option<u64>,
     /// The least free memory of all samples.
     pub least_free_bytes: Option<u64>,
     /// The least memory of all samples that could be used without swapping.

@@ -4,15 +4,18 @@
 //! ([`ProcessIndex`]), which a new task with the same number does not share. A thread whose process the trace
 //! has not said yet is a process by itself, until the trace says it: then both are joined.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use trace::system::{Event, Kind, MemoryPart, Name, Names, RssMember};
+use trace::system::{Event, Kind, MemoryPart, Name, Names, RssMember, TaskState};
 
 /// Processes that have an index of their own. Further ones count as the process 0, which stands for unknown ones.
 const PROCESSES_MAX: usize = 1 << 18;
 
 /// Threads and address spaces that are remembered at a time; those beyond it count as unknown.
 const THREADS_MAX: usize = 1 << 20;
+
+/// Threads after their exit that may still run, at most.
+const ENDING_MAX: usize = 1 << 12;
 
 /// A sample of a process that ended is late by at most this; later it is another process.
 const LATE_SAMPLE_NS: i64 = 100_000_000;
@@ -53,6 +56,8 @@ pub struct Process {
     pub pss_bytes: Option<u64>,
     /// The largest resident size so far, or proportional size if the trace has no other.
     pub largest_bytes: u64,
+    /// The last address space that the process ran in.
+    space: Option<u32>,
     /// The process that this one was found to be a thread of.
     joined: Option<ProcessIndex>,
     /// Whether the process may be only a thread of another.
@@ -114,6 +119,8 @@ pub struct Tasks {
     by_pid: HashMap<u32, ProcessIndex>,
     threads: HashMap<u32, Thread>,
     spaces: HashMap<u32, ProcessIndex>,
+    /// Threads whose exit was seen, until the CPU leaves them for the last time.
+    ending: HashSet<u32>,
     left_out: u64,
 }
 
@@ -124,6 +131,7 @@ impl Default for Tasks {
             by_pid: HashMap::new(),
             threads: HashMap::new(),
             spaces: HashMap::new(),
+            ending: HashSet::new(),
             left_out: 0,
         }
     }
@@ -232,11 +240,16 @@ impl Tasks {
         let time_ns = event.time_ns;
         match event.kind {
             Kind::Switch(switch) => {
+                self.still_runs(switch.next_tid, time_ns);
                 let next = self.see(switch.next_tid, time_ns);
                 self.name_thread(switch.next_tid, switch.next_comm, next);
                 if let Some(prev) = switch.prev_tid {
+                    self.still_runs(prev, time_ns);
                     let process = self.see(prev, time_ns);
                     self.name_thread(prev, switch.prev_comm, process);
+                    if switch.prev_state == TaskState::Ended {
+                        self.leaves(prev, process, time_ns);
+                    }
                 }
             }
             Kind::Process { pid, parent, name, .. } => {
@@ -276,6 +289,9 @@ impl Tasks {
                 };
                 if let Some(thread) = self.threads.get_mut(&tid) {
                     thread.end_ns = Some(time_ns);
+                    if self.ending.len() < ENDING_MAX {
+                        self.ending.insert(tid);
+                    }
                 }
                 let process = self.at(process);
                 if tid == process.pid || process.end_ns.is_some() {
@@ -319,6 +335,23 @@ impl Tasks {
         found.filter(|&index| index != 0)
     }
 
+    /// Notes that a thread runs after its exit: since Linux 6.16, the event of the exit comes before the memory is
+    /// freed.
+    fn still_runs(&mut self, tid: u32, time_ns: i64) {
+        if self.ending.contains(&tid)
+            && let Some(thread) = self.threads.get_mut(&tid)
+        {
+            thread.end_ns = Some(time_ns);
+        }
+    }
+
+    /// Notes that the CPU leaves a thread for the last time.
+    fn leaves(&mut self, tid: u32, process: ProcessIndex, time_ns: i64) {
+        if self.ending.remove(&tid) && self.at(process).end_ns.is_some() {
+            self.at(process).end_ns = Some(time_ns);
+        }
+    }
+
     fn take_rss(
         &mut self,
         event: &Event,
@@ -329,7 +362,16 @@ impl Tasks {
     ) {
         if is_current == Some(true) {
             let process = self.see(event.tid, event.time_ns);
-            if self.spaces.len() < THREADS_MAX || self.spaces.contains_key(&mm_id) {
+            // Since its exec, the space that it had before may be that of another process.
+            let before = self.at(process).space.replace(mm_id).filter(|&before| before != mm_id);
+            if let Some(before) = before
+                && self.spaces.get(&before).is_some_and(|&of| self.joined(of) == process)
+            {
+                self.spaces.remove(&before);
+            }
+            // The kernel prints 0 for every space until it has random numbers, early after boot.
+            let has_room = self.spaces.len() < THREADS_MAX || self.spaces.contains_key(&mm_id);
+            if mm_id != 0 && has_room {
                 self.spaces.insert(mm_id, process);
             }
         }
@@ -452,6 +494,64 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(tasks.process(first).end_ns, Some(5));
         assert_eq!((tasks.process(second).start_ns, tasks.process(second).end_ns), (Some(6), None));
+    }
+
+    fn switch(time_ns: i64, prev: u32, prev_state: TaskState, next: u32) -> Event {
+        let switch = trace::system::Switch {
+            prev_tid: Some(prev),
+            prev_comm: Name::NONE,
+            prev_state,
+            next_tid: next,
+            next_comm: Name::NONE,
+            prev_priority: 120,
+            next_priority: 120,
+        };
+        event(time_ns, prev, Kind::Switch(switch))
+    }
+
+    #[test]
+    fn a_process_ends_when_the_cpu_leaves_its_last_thread_and_not_at_its_exit() {
+        // Since Linux 6.16, the event of the exit comes before the memory is freed.
+        let mut tasks = Tasks::default();
+        let made = Kind::NewTask { tid: 9, comm: Name(3), is_thread: false, adj: 0 };
+        tasks.take(&event(1, 2, made));
+        let process = tasks.of_pid(9).unwrap();
+        tasks.take(&event(5, 9, Kind::Exit { tid: 9, pid: Some(9), comm: Name(3) }));
+        for step in 1..=8 {
+            tasks.take(&switch(step * 90_000_000, 9, TaskState::Preempted, 2));
+            tasks.take(&switch(step * 90_000_000 + 1, 2, TaskState::Sleeping, 9));
+        }
+        assert_eq!(tasks.of_thread(9), process);
+        tasks.take(&switch(800_000_000, 9, TaskState::Ended, 2));
+        assert_eq!(tasks.process(process).end_ns, Some(800_000_000));
+        // What has the number long after is another process.
+        tasks.take(&switch(999_000_000, 2, TaskState::Sleeping, 9));
+        assert_ne!(tasks.of_thread(9), process);
+        assert_eq!(tasks.process(process).end_ns, Some(800_000_000));
+    }
+
+    #[test]
+    fn an_address_space_that_a_process_left_is_no_longer_of_it() {
+        let mut tasks = Tasks::default();
+        let rss = |mm_id, is_current, bytes| Kind::Rss {
+            mm_id,
+            is_current: Some(is_current),
+            member: RssMember::Anonymous,
+            bytes,
+        };
+        tasks.take(&event(1, 50, rss(7, true, 4096)));
+        let process = tasks.of_pid(50).unwrap();
+        // It runs another program, and a fork of another process gets the old space.
+        tasks.take(&event(2, 50, rss(8, true, 1 << 20)));
+        tasks.take(&event(3, 60, rss(7, false, 8192)));
+        assert_eq!(tasks.process(process).anonymous_bytes, Some(1 << 20));
+        tasks.take(&event(4, 60, rss(8, false, 2 << 20)));
+        assert_eq!(tasks.process(process).anonymous_bytes, Some(2 << 20));
+        assert_eq!(tasks.process(process).largest_bytes, 2 << 20);
+        // 0 is no identity.
+        tasks.take(&event(5, 50, rss(0, true, 3 << 20)));
+        tasks.take(&event(6, 60, rss(0, false, 4096)));
+        assert_eq!(tasks.process(process).anonymous_bytes, Some(3 << 20));
     }
 
     #[test]

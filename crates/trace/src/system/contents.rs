@@ -43,7 +43,10 @@ pub struct UnknownField {
 
 impl Contents {
     /// The contents of a trace that is read to its end.
-    pub fn new(tally: &Tally, facts: BTreeMap<String, u64>) -> Contents {
+    pub fn new(tally: &Tally, mut facts: BTreeMap<String, u64>) -> Contents {
+        if tally.expects_kills() {
+            facts.insert("kills_expected".to_owned(), 1);
+        }
         let unknown = tally.unknown_fields();
         let problems = tally.clock_problems();
         Contents {

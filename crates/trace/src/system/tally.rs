@@ -50,6 +50,7 @@ pub struct Tally {
     sessions: u64,
     skipped_bytes: u64,
     repeated_packets: u64,
+    expects_kills: bool,
 }
 
 impl Tally {
@@ -105,6 +106,16 @@ impl Tally {
     /// Packets that the file has twice, among the first that the reader remembers.
     pub fn repeated_packets(&self) -> u64 {
         self.repeated_packets
+    }
+
+    /// Notes that the recorder was to record kills.
+    pub fn expect_kills(&mut self) {
+        self.expects_kills = true;
+    }
+
+    /// Whether the recorder was to record kills, by the configuration in the trace.
+    pub fn expects_kills(&self) -> bool {
+        self.expects_kills
     }
 
     /// Counts of events by the kernel's name.

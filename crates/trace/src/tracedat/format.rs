@@ -152,10 +152,13 @@ impl Field {
         order: ByteOrder,
     ) -> Option<&'event [u8]> {
         let end = self.offset.checked_add(self.size)?;
-        // The events of tracers end in an array whose size the format gives as 0 or too large.
+        // The events of tracers, and Android's markers, end in an array whose size the format gives as 0 or too large.
+        let is_cut = matches!(self.kind, FieldKind::Array | FieldKind::Text);
+        if self.place == Place::Fixed && is_cut && self.size == 0 {
+            return data.get(self.offset..);
+        }
         let held = data.get(self.offset..end);
         if self.place == Place::Fixed {
-            let is_cut = matches!(self.kind, FieldKind::Array | FieldKind::Text);
             return held.or_else(|| if is_cut { data.get(self.offset..) } else { None });
         }
         let locator = order.word(held?, 0)?;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pagewise.fleet import Fleet, FleetTrace, outlying
+from pagewise.fleet import OUTLIERS_FROM, Fleet, FleetTrace, outlying, why_none_unlike
 from pagewise.fleet_figures import Unit, in_words, telling, unit_of, written
 from pagewise.groups import FleetGroup
 from pagewise.report.inputs import Inputs
@@ -50,7 +50,9 @@ def panel(inputs: Inputs) -> Panel | None:
         charts += spreads(fleet, number, of_command) + scatters(fleet, number, of_command)
         tables += tables_of(fleet, number, of_command)
     notes = [
-        "Unlike the others: more than 3.5 standard deviations from the median (modified z-score)."
+        "Unlike the others: more than 3.5 standard deviations from the median (modified z-score), "
+        f"among {OUTLIERS_FROM} recordings or more. Where groups were found, that is the median of "
+        "its group."
     ]
     return Panel("fleet", "Many recordings", finding(inputs), charts, tables, notes)
 
@@ -261,7 +263,9 @@ def finding(inputs: Inputs) -> str:
     sentences = []
     for fleet in inputs.fleets:
         count, far = format_counted(fleet["traces"], "recording"), outlying(held_by(fleet))
-        text = f"{fleet['command']}: {count}; {format_count(len(far))} unlike the others"
+        why = None if far else why_none_unlike(fleet)
+        text = f"{fleet['command']}: {count}; "
+        text += why or f"{format_count(len(far))} unlike the others"
         if far:
             text += f", the farthest {far[0]['trace']} ({farthest_in_words(far[0], fleet)})"
         if (groups := fleet.get("groups")) and groups["found"]:
@@ -273,9 +277,14 @@ def finding(inputs: Inputs) -> str:
 
 
 def farthest_in_words(recording: FleetTrace, fleet: Fleet) -> str:
-    """The figure by which a recording is farthest from the others, with the median."""
+    """The figure by which a recording is farthest from the others, with the median of its group
+    or, if it is in none, of all."""
     scores = recording["outlying"]
     name = max(scores, key=lambda each: abs(scores[each]))
     words = f"{in_words(name)} {written(name, recording['figures'].get(name, 0.0))}"
+    groups, number = fleet.get("groups"), recording.get("group")
+    if groups and number and 0 < number <= len(groups["found"]):
+        medians = groups["found"][number - 1]["medians"]
+        return f"{words}, median of its group {written(name, medians.get(name, 0.0))}"
     spread = fleet["figures"].get(name)
     return words if spread is None else f"{words}, median {written(name, spread['median'])}"

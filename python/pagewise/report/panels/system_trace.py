@@ -156,7 +156,11 @@ def kill_series(inputs: Inputs, name: str) -> list[Series]:
     found = inputs.trace_kills.get(name)
     known = [kill for kill in found["kills"] if kill["free_bytes"] is not None] if found else []
     series = []
-    for label, is_soon in (("came back within 60 s", True), ("did not", False)):
+    for label, is_soon in (
+        ("came back within 60 s", True),
+        ("did not", False),
+        ("did not before the trace ended", None),
+    ):
         kills = [kill for kill in known if kill["came_back_soon"] is is_soon]
         if kills:
             points: list[Point] = [(kill["time_s"], kill["free_bytes"]) for kill in kills]
@@ -304,7 +308,7 @@ def finding(inputs: Inputs) -> str:
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
     if kills:
-        soon = sum(kill["came_back_soon"] for kill in kills)
+        soon = sum(kill["came_back_soon"] is True for kill in kills)
         sentences.append(
             f"{format_counted(len(kills), 'kill')}; {format_count(soon)} came back within 60 s."
         )
@@ -315,7 +319,8 @@ def finding(inputs: Inputs) -> str:
     if inputs.launches and not launches:
         sentences.append("The trace has no finished launch.")
     if inputs.trace_kills and not kills:
-        sentences.append("The trace has no kill.")
+        shows = all(found.get("shows_kills", True) for found in inputs.trace_kills.values())
+        sentences.append("The trace has no kill." if shows else "The trace would not show kills.")
     heats = [each.get("heat") for each in inputs.pressure.values()]
     regions = sum(heat["regions"] for heat in heats if heat is not None)
     if regions:

@@ -2,10 +2,11 @@
 //! time. Times are on the clock of the recording, which is not that of boot unless trace-cmd was started with `-C boot`.
 
 use super::Format;
+use super::ftrace::INCOMPLETE;
 use crate::Error;
 use crate::input::Input;
 use crate::sniff::Confidence;
-use crate::system::kernel::{Context, Decoder, Fields, decoder};
+use crate::system::kernel::{Context, Decoder, Fields, decoder, may_have_no_kind};
 use crate::system::{Event, Names, SystemReader, Tally};
 use crate::tracedat::{self, MAGIC, TraceDat};
 
@@ -73,9 +74,11 @@ impl SystemReader for Reader {
             let decode = self.decoders.get(usize::from(event.format.id)).copied().flatten();
             let Some(decode) = decode else { continue };
             let (time_ns, cpu, tid) = (event.time_ns, event.cpu, event.pid as u32);
+            let format = event.format;
             match decode(&EventFields(event), Context { tid }, &mut self.names) {
                 Some(kind) => events.push(Event { time_ns, cpu: Some(cpu), tid, kind }),
-                None => tally.lose("events that lack a field or have an impossible one", 1),
+                None if may_have_no_kind(format.name.as_bytes()) => {}
+                None => tally.lose(INCOMPLETE, 1),
             }
         }
         // Keep pace with the data of the CPUs, so that progress advances.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::fields::TextFields;
 use super::header::LineHeader;
-use crate::system::kernel::{Context, Decoder, decoder};
+use crate::system::kernel::{Context, Decoder, decoder, may_have_no_kind};
 use crate::system::{Event, Kind, Name, Names};
 use crate::text::skip_blanks;
 
@@ -51,14 +51,12 @@ impl LineDecoder {
         let Some(decode) = self.decoder(line.event) else { return Decoded::Other };
         let fields = TextFields::of(line.event, line.arguments);
         let kind = decode(&fields, Context { tid: line.pid }, &mut self.names);
-        let is_marker = matches!(line.event, b"print" | b"tracing_mark_write");
         match kind {
             Some(kind) => {
                 events.push(at(line, kind));
                 Decoded::Event
             }
-            // Any program may write texts of its own.
-            None if is_marker => Decoded::Other,
+            None if may_have_no_kind(line.event) => Decoded::Other,
             None => Decoded::Incomplete,
         }
     }

@@ -48,9 +48,18 @@ impl<'line> TextFields<'line> {
         let text = text.trim_ascii();
         let keys = Keys::of(event, text);
         let shape = match event {
-            b"sched_switch" if keys.get(b"next_pid").is_none() => plugin_switch(text),
+            // A command may look like a pair, so the pairs before and after it decide.
+            b"sched_switch"
+                if !text.starts_with(b"prev_comm=")
+                    || keys.get(b"prev_pid").is_none()
+                    || keys.get(b"next_pid").is_none() =>
+            {
+                plugin_switch(text)
+            }
             b"sched_waking" | b"sched_wakeup" | b"sched_wakeup_new"
-                if keys.get(b"pid").is_none() =>
+                if !text.starts_with(b"comm=")
+                    || keys.get(b"pid").is_none()
+                    || keys.get(b"prio").is_none() =>
             {
                 plugin_wake(text)
             }
@@ -67,8 +76,9 @@ impl<'line> TextFields<'line> {
     fn special(&self, name: &str) -> Option<&'line [u8]> {
         match (&self.shape, name) {
             (Printed::Request(request), "rwbs") => Some(request.rwbs),
-            (Printed::Request(request), "comm") => {
-                let open = memchr::memrchr(b'[', request.rest)?;
+            // At completion the brackets hold the error.
+            (Printed::Request(request), "comm") if self.event != b"block_rq_complete" => {
+                let open = memchr::memchr(b'[', request.rest)?;
                 request.rest[open + 1..].strip_suffix(b"]")
             }
             (Printed::Region([start, ..]), "start") => Some(*start),
@@ -158,7 +168,7 @@ impl Fields for TextFields<'_> {
     fn number(&self, name: &str) -> Option<i64> {
         if let Some(value) = self.value(name) {
             return match name {
-                "clone_flags" => hexadecimal(value),
+                "clone_flags" | "i_ino" => hexadecimal(value),
                 "prev_state" => decimal_or_hex(value).map(|number| number as i64),
                 _ => number(value),
             };
@@ -269,6 +279,12 @@ fn task(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
 fn plugin_switch(text: &[u8]) -> Option<Printed<'_>> {
     let (prev, rest) = task(text)?;
     let (state, rest) = crate::text::take_word(rest)?;
+    // The plugin has the letters of old kernels for idle and parked threads.
+    let state: &[u8] = match state {
+        b"W" => b"I",
+        b"x" => b"P",
+        other => other,
+    };
     let (next, _) = task(skip_blanks(rest).strip_prefix(b"==> ")?)?;
     Some(Printed::Switch(prev, state, next))
 }

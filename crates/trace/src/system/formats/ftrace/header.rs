@@ -58,10 +58,10 @@ fn header_at(line: &[u8], dash: usize) -> Option<LineHeader<'_>> {
     }
     let (cpu, rest) = take_decimal(rest.strip_prefix(b"[")?)?;
     let rest = skip_blanks(rest.strip_prefix(b"]")?);
-    let (time_ns, rest) = match take_time(rest, SECOND_NS) {
+    let (time_ns, rest) = match take_stamp(rest) {
         Some((time_ns, rest)) if rest.starts_with(b":") => (time_ns, rest),
         // Flags: letters, dots, digits and signs without a blank.
-        _ => take_time(skip_blanks(take_word(rest)?.1), SECOND_NS)?,
+        _ => take_stamp(skip_blanks(take_word(rest)?.1))?,
     };
     let rest = skip_blanks(rest.strip_prefix(b":")?);
     let colon = memchr::memchr2(b':', b' ', rest)?;
@@ -77,6 +77,15 @@ fn header_at(line: &[u8], dash: usize) -> Option<LineHeader<'_>> {
         event: &rest[..colon],
         arguments: &rest[colon + 1..],
     })
+}
+
+/// A time: seconds with a fraction, or whole nanoseconds, as trace-cmd prints those of the clock `boot`.
+fn take_stamp(text: &[u8]) -> Option<(i64, &[u8])> {
+    let (whole, rest) = take_decimal(text)?;
+    if rest.starts_with(b".") {
+        return take_time(text, SECOND_NS);
+    }
+    Some((i64::try_from(whole).ok()?, rest))
 }
 
 /// The header of `perf script`: the command in 16 columns or more, and blanks in place of the dash.

@@ -77,6 +77,8 @@ fn next_key(event: &[u8], name: &[u8]) -> Option<(&'static [u8], usize)> {
             b"oom_score_adj_update" => b" oom_score_adj=",
             b"mark_victim" => b" total-vm=",
             b"block_rq_issue" => b" cmd=",
+            // The last field.
+            b"block_bio_queue" => b"",
             _ => b" pid=",
         },
         _ => return None,

@@ -171,3 +171,52 @@ fn an_event_without_its_fields_is_counted() {
     assert!(events.is_empty() && bad.is_empty());
     assert_eq!(tally.losses().collect::<Vec<_>>(), [(INCOMPLETE, 1)]);
 }
+
+#[test]
+fn times_of_the_clock_boot_are_whole_nanoseconds() {
+    let line = |time: &str| {
+        format!("  sh-161   [000]  {time}: sched_process_wait: comm=sh pid=3 prio=120\n")
+    };
+    let tail =
+        "  sh-161   [000]  9988358799: sched_process_exit: comm=-1 [0] 1.1: x: pid=161 prio=120\n";
+    let (events, tally, bad, _) = read(&(line("9988358793") + tail));
+    assert!(bad.is_empty(), "{bad:?}");
+    assert_eq!(events.last().unwrap().time_ns, 9_988_358_799);
+    assert_eq!(tally.events()["sched_process_exit"], 1);
+    assert_eq!(
+        kind("mm_vmscan_write_folio", "pfn=0x5 flags=RECLAIM_WB_ANON"),
+        Kind::SwapOut { frame: 5 }
+    );
+    let file = "  cat-7  [001] 1.5: mm_vmscan_write_folio: pfn=0x5 flags=RECLAIM_WB_FILE\n";
+    let (events, tally, ..) = read(file);
+    assert!(events.is_empty() && tally.losses().next().is_none());
+}
+
+#[test]
+fn commands_that_look_like_fields_are_commands() {
+    let Kind::Switch(switch) =
+        kind("sched_switch", "a next_pid=5 x:133 [120] W ==> swapper/0:0 [120]")
+    else {
+        panic!();
+    };
+    assert_eq!((switch.prev_tid, switch.prev_state), (Some(133), TaskState::Idle));
+    let Kind::Wake { tid: 133, .. } = kind("sched_wakeup", "a pid=5 x:133 [120] CPU:000") else {
+        panic!();
+    };
+    let inode = "pfn=0x5 i_ino=12 index=0x0 s_dev=0x800001 order=0";
+    let Kind::PageAdded { inode: 0x12, .. } = kind("mm_filemap_add_to_page_cache", inode) else {
+        panic!();
+    };
+    let comm = |event: &str, text: &str| {
+        let line = format!("  cat-7  [001] 1.5: {event}: {text}\n");
+        let mut reader = open(Input::from_bytes("sample", line.as_bytes()).unwrap()).unwrap();
+        let (mut events, mut tally) = (Vec::new(), Tally::default());
+        while reader.read(&mut events, &mut tally).unwrap() {}
+        let Kind::Block(request) = events[0].kind else { panic!("{events:?}") };
+        reader.names().text(request.comm).into_owned()
+    };
+    assert_eq!(comm("block_rq_issue", "8,0 R 4096 () 80 + 8 [b:7 [120] D]"), "b:7 [120] D");
+    assert_eq!(comm("block_rq_complete", "8,0 R () 80 + 24 [0]"), "");
+    let queued = "dev=0x800000 sector=0x50 nr_sector=8 rwbs=R comm=a pid=5 x";
+    assert_eq!(comm("block_bio_queue", queued), "a pid=5 x");
+}

@@ -6,6 +6,7 @@
 //! reader goes through the file twice: first for samples, which are few, then for the rest.
 
 mod clocks;
+mod config;
 mod copies;
 mod fields;
 mod ftrace;
@@ -285,6 +286,9 @@ impl Perfetto {
             FTRACE_STATS => self.losses.ftrace(message),
             TRACE_STATS => self.losses.trace(message),
             TRACE_CONFIG => {
+                if config::records_kills(message) {
+                    tally.expect_kills();
+                }
                 if std::mem::replace(&mut self.has_config, true) {
                     self.begin_session(tally);
                 }
