@@ -57,7 +57,9 @@ def test_kills_without_a_moment_are_reported_as_unknown(
     assert "1 of 1 kills fall between two recorded moments" in printed.err
     assert "which process largest would have killed then" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
-    assert "killed at\tvictim\tkiller\n5.07 s\tpython3 (25274)\tpython3 (25233)\n" in printed.out
+    table = "killed at\tvictim\tmemory\tadj\tavailable\tkiller\n"
+    row = "5.07 s\tpython3 (25274)\t73.2 MiB\t800\t4.4 MiB\tpython3 (25233)\n"
+    assert table + row in printed.out
     # Without the option, the policy kills the recorded victim, so nothing is unknown.
     assert cli.run(command) == 0
     printed = capsys.readouterr()
@@ -68,11 +70,14 @@ def test_recorded_kills_beyond_the_limit_are_counted() -> None:
     (kill,) = pw.replay_kills(RECORDING, policy="largest")["recorded"]
     of_kernel = {**kill, "is_of_kernel": True, "killer": None, "killer_name": None}
     unknown = {**kill, "name": None, "killer": None, "killer_name": None}
-    _, rows, rest = recorded_kills([of_kernel, unknown, *[kill] * 20])
+    _, rows, rest = recorded_kills([of_kernel, unknown, *[kill] * 20], 200 * MIB)
     assert rest == "and 2 more; --json has all"
     text = str(rows)
     assert "the kernel (out of memory)" in text and "unknown" in text and "process 25274" in text
-    assert recorded_kills([]) == []
+    assert recorded_kills([], 200 * MIB) == []
+    # 4.4 MiB were available: the machine itself was short of memory, or had plenty for its size.
+    (*_, note) = recorded_kills([of_kernel], 40 * MIB)
+    assert "memory cgroup" in str(note)
 
 
 def test_info_describes_a_recording_of_kills(capsys: pytest.CaptureFixture[str]) -> None:

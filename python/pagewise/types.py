@@ -1658,6 +1658,15 @@ class RecordedKill(TypedDict):
     """Process name, if the process was recorded alive."""
     is_of_kernel: bool
     """Whether the kernel's out-of-memory killer chose it."""
+    adj: int | None
+    """`oom_score_adj` of the process at the last recorded moment, like the sizes below; null if it
+    was not recorded alive."""
+    resident_bytes: int | None
+    """Memory of the process."""
+    swapped_bytes: int | None
+    """Swap of the process."""
+    available_bytes: int | None
+    """Available memory at that moment, of the recorded cgroup or of the machine."""
     killer: int | None
     """Process or thread that sent the first signal; null if the kernel chose the victim, if the
     recording lacks it, and always for system traces."""

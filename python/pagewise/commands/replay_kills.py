@@ -12,7 +12,7 @@ from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import killer_of, process_named, replay_kills
 from pagewise.terminal import Part, figures, say, show, show_json, watched
-from pagewise.units import format_count, format_seconds, format_share, format_size
+from pagewise.units import format_count, format_counted, format_seconds, format_share, format_size
 
 if TYPE_CHECKING:
     from pagewise.types import Decision, PolicyReplay, RecordedKill, ReplayKills
@@ -30,6 +30,8 @@ OF_WATERMARKS = {
 }
 """How each policy differs without watermarks, which older recordings lack."""
 
+AMPLE_SHARE = 0.1
+"""With more of the memory available, a kill by the kernel is not for want of memory."""
 KILLS_SHOWN = 20
 
 
@@ -174,13 +176,13 @@ def summary(result: ReplayKills) -> list[Part]:
         f"least available {format_size(lowest)}, {share} of {format_size(result['total_bytes'])}",
         f"{format_count(len(result['freezes']))} freezes, {format_count(kernel)} of them kills by "
         f"the kernel; processes killed: {format_count(len(result['recorded']))}",
-        *recorded_kills(result["recorded"]),
+        *recorded_kills(result["recorded"], result["total_bytes"]),
         "",
         figures(columns, rows),
     ]
 
 
-def recorded_kills(kills: list[RecordedKill]) -> list[Part]:
+def recorded_kills(kills: list[RecordedKill], total_bytes: int) -> list[Part]:
     """The first kills of the recording: when, whom, and by whom."""
     if not kills:
         return []
@@ -188,13 +190,39 @@ def recorded_kills(kills: list[RecordedKill]) -> list[Part]:
         [
             format_seconds(kill["time_s"]),
             process_named(kill["name"], kill["process"]),
+            size_of(kill),
+            "?" if kill["adj"] is None else str(kill["adj"]),
+            "?" if (free := kill["available_bytes"]) is None else format_size(free),
             killer_of(kill) or "unknown",
         ]
         for kill in kills[:KILLS_SHOWN]
     ]
     more = len(kills) - len(rows)
     rest = [f"and {format_count(more)} more; --json has all"] if more else []
-    return ["", figures(["killed at", "victim", "killer"], rows, words=3), *rest]
+    columns = ["killed at", "victim", "memory", "adj", "available", "killer"]
+    return ["", figures(columns, rows, words=2), *rest, *of_limits(kills, total_bytes)]
+
+
+def size_of(kill: RecordedKill) -> str:
+    """The memory and swap of a victim at the last recorded moment."""
+    resident, swapped = kill["resident_bytes"], kill["swapped_bytes"]
+    return "?" if resident is None or swapped is None else format_size(resident + swapped)
+
+
+def of_limits(kills: list[RecordedKill], total_bytes: int) -> list[Part]:
+    """A note on kills by the kernel while the machine had memory."""
+    ample = [
+        kill
+        for kill in kills
+        if kill["is_of_kernel"] and (kill["available_bytes"] or 0) > AMPLE_SHARE * total_bytes
+    ]
+    if not ample:
+        return []
+    return [
+        f"The kernel killed {format_counted(len(ample), 'process')} while more than "
+        f"{format_share(AMPLE_SHARE)} of memory was available: most likely at the limit of a "
+        "memory cgroup. The kernel's log (`dmesg`) then has `Memory cgroup out of memory`."
+    ]
 
 
 def recorded_victims(replay: PolicyReplay) -> str:

@@ -39,6 +39,9 @@ pub struct Replayer {
     /// When each process last used a processor, and its processor time by then.
     used: BTreeMap<Identity, (u64, u64)>,
     names: BTreeMap<u32, String>,
+    /// Every process and the available memory at the last moment.
+    last: BTreeMap<u32, Sizes>,
+    available_bytes: Option<u64>,
     /// The kills with their times in nanoseconds, by the clock of the recording.
     recorded: Vec<(u64, RecordedKill)>,
     /// Moments of kills: time in nanoseconds, and process.
@@ -46,6 +49,21 @@ pub struct Replayer {
     /// The sender of the last signal to each process that got one.
     senders: BTreeMap<u32, u32>,
     policies: Vec<ReplayedKiller>,
+}
+
+/// What is kept of a process at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    adj: i16,
+    resident_bytes: u64,
+    swapped_bytes: u64,
+}
+
+impl Sizes {
+    fn of(state: &ProcessState) -> Sizes {
+        let ProcessState { adj, resident, swapped, .. } = *state;
+        Sizes { adj, resident_bytes: resident, swapped_bytes: swapped }
+    }
 }
 
 impl Replayer {
@@ -65,6 +83,8 @@ impl Replayer {
             finder: Finder::new(&settings),
             used: BTreeMap::new(),
             names: BTreeMap::new(),
+            last: BTreeMap::new(),
+            available_bytes: None,
             recorded: Vec::new(),
             at_kills: BTreeSet::new(),
             senders: BTreeMap::new(),
@@ -83,7 +103,12 @@ impl Replayer {
                 self.senders.insert(process, sender);
                 let killer = (sender != 0 && !is_of_kernel).then_some(sender);
                 let named = |process| self.names.get(&process).cloned();
+                let sizes = self.last.get(&process);
                 let kill = RecordedKill {
+                    adj: sizes.map(|sizes| sizes.adj),
+                    resident_bytes: sizes.map(|sizes| sizes.resident_bytes),
+                    swapped_bytes: sizes.map(|sizes| sizes.swapped_bytes),
+                    available_bytes: self.available_bytes,
                     time_s: 0.0,
                     process,
                     name: named(process),
@@ -105,6 +130,9 @@ impl Replayer {
         self.moments += 1;
         self.at_kills.extend(moment.victim.map(|process| (moment.time_ns, process)));
         self.total_bytes = moment.memory.total;
+        self.available_bytes = Some(moment.memory.available);
+        self.last =
+            moment.processes.iter().map(|state| (state.process, Sizes::of(state))).collect();
         self.has_watermarks &= moment.memory.watermarks.is_some();
         self.points.take(Point {
             time_s,
