@@ -318,3 +318,23 @@ def test_the_core_refuses_an_invalid_request(tmp_path: Path) -> None:
     request = json.dumps({"seed": 1, "algorithms": [], "devices": [{"disksize_bytes": 0}]})
     with pytest.raises(UsageError):
         _core.simulate_zram(str(trace), None, None, [], request=request)
+
+
+@pytest.mark.parametrize("name", ["$(touch x)", "lz4\nEND\ntouch x", "\x1b[31mX", "-n", "", "a b"])
+def test_a_name_that_is_no_algorithm_never_reaches_the_settings(tmp_path: Path, name: str) -> None:
+    found = sample()
+    algorithms = found["total"]["algorithms"]
+    algorithms[name] = algorithms["lz4"]
+    with pytest.raises(UnreadableInput, match="name of an algorithm"):
+        advise_zram(written(tmp_path, found))
+    found = sample(zram={"algorithms": ["lz4", name], "has_recompression": True})
+    advice = advise_zram(written(tmp_path, found))
+    assert not any(name and name in each["apply"] for each in advice["settings"])
+
+
+@pytest.mark.parametrize("error", [float("nan"), float("inf"), -1200, 10**400, "3", True])
+def test_an_impossible_error_is_refused(tmp_path: Path, error: object) -> None:
+    found = sample()
+    found["total"]["algorithms"]["lz4"]["pool_bytes_per_page_error"] = error
+    with pytest.raises(UnreadableInput, match="pool_bytes_per_page_error"):
+        advise_zram(written(tmp_path, found))

@@ -15,7 +15,7 @@ import pagewise as pw
 from pagewise.commands.fleets import tell_unreadable
 from pagewise.engines.recordings import in_threads
 from pagewise.errors import UnreadableInput, UsageError
-from pagewise.fleet import Fleet, files_of, is_many, outlying, summary
+from pagewise.fleet import Fleet, answer, files_of, is_many, outlying, summary
 from pagewise.fleet_figures import Figures, best_policies, in_words, unit_of, written
 from pagewise.grids.run import sweep
 
@@ -410,3 +410,20 @@ def test_a_report_is_refused_for_one_recording_and_in_place_of_one(
     status, _, diagnostics = ran(command, tmp_path, *options, *more, capsys=capsys)
     assert status == 2 and "is also an input" in diagnostics
     assert path.read_bytes() == before and not page.exists()
+
+
+def test_a_pattern_with_links_to_folders_above_ends(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).symlink_to(".")
+    (tmp_path / "c").mkdir()
+    for name in ("file.csv", "c/file.csv", "c/other.txt"):
+        (tmp_path / name).write_text("x\n")
+    found = files_of(f"{tmp_path}/**/*.csv")
+    assert found == [str(tmp_path / "c/file.csv"), str(tmp_path / "file.csv")]
+    assert len(files_of(f"{tmp_path}/**")) == 3
+
+
+def test_a_link_to_a_file_of_the_kernel_is_left_out(tmp_path: Path) -> None:
+    link = tmp_path / "x"
+    link.symlink_to("/proc/kmsg")
+    assert "a file of the kernel" in str(answer(str(link), lambda _: {}))

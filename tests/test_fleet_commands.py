@@ -206,7 +206,7 @@ def test_recordings_that_lost_records_are_named(
         assert status == 0 and "lost records" not in output
         assert diagnostics == (
             f"note: 2 recordings lost records, such as {tmp_path / 'four.csv'} (4); "
-            "`pagewise info` has them\n"
+            "`pagewise info FILE` lists them\n"
         )
         _, output, _ = ran(*command, "--json", "--jobs", "2", capsys=capsys)
         result = json.loads(output)

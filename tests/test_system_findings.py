@@ -18,6 +18,6 @@ def test_the_report_of_a_system_trace_begins_with_its_findings(tmp_path: Path) -
     assert "<h1>System trace of phone</h1>" in text
     assert f"is the slowest launch, of {slowest['process']}." in text
     assert f"{len(results[1]['kills'])} kills" in text
-    assert "in all; after 1 of them, the process came back within" in text
+    assert "in all; 1 of 1 came back within" in text
     assert "of files were read again after they had left memory." in text
     assert "e+05 us" not in text

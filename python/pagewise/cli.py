@@ -124,7 +124,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Runs the command in ``arguments`` (default: sys.argv) and returns its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        words = [*(word for word in words[1:] if word != "help"), "--help"]
     # Loading all commands takes longer than most of them run.
     named = [row for row in COMMANDS if words[:1] == [row.name]]
     is_listing = not any(row.name in words for row in COMMANDS)

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from statistics import fmean, median, quantiles
 from typing import NotRequired, TypeAlias, TypedDict
 
@@ -16,7 +16,7 @@ from pagewise.fleet_figures import ERRORS, LOST, OF_SAMPLES, SAMPLE_ERROR_MAX, F
 from pagewise.groups import FleetGroups, groups, none
 from pagewise.ranges import Count
 from pagewise.recording import Progress
-from pagewise.storage import addresses_of, is_remote, local_path, readable
+from pagewise.storage import addresses_of, is_remote, local_path, readable, refuse_endless
 from pagewise.units import format_counted
 
 FiguresOf: TypeAlias = Callable[[str], Figures]
@@ -134,8 +134,8 @@ def files_of(path: str) -> list[str]:
     """The files in a folder and in the folders below it, or those that fit a pattern, by name.
 
     ``path`` may be an fsspec address, and the files then are addresses too. ``**`` in a pattern
-    stands for any folders. Hidden files and folders are left out; links to nothing are not, so that
-    they are reported as files that cannot be read are. Raises UnreadableInput if there is no file.
+    stands for any folders. Hidden files and folders are left out. Broken links are kept, so that
+    they are reported as unreadable. Raises UnreadableInput if there is no file.
     """
     if is_remote(path):
         files = addresses_of(path)
@@ -144,7 +144,7 @@ def files_of(path: str) -> list[str]:
         if os.path.isdir(place):
             files = list(_below(place))
         else:
-            found = [place] if os.path.lexists(place) else _once(glob(place, recursive=True))
+            found = [place] if os.path.lexists(place) else _once(_matching(place))
             files = [each for each in found if os.path.isfile(each) or is_broken_link(each)]
         files = sorted(f"{start}{each}" for each in files)
     if not files:
@@ -158,18 +158,51 @@ def _below(folder: str) -> Iterator[str]:
     """The files in a folder and below it, and folders that may not be read: those are reported as
     files that cannot be read are. Links to folders are followed, but no folder is read twice, so
     that a link to a folder above ends."""
-    seen: set[tuple[int, int]] = set()
     refused: list[OSError] = []
+    for place, files in _folders(folder, refused):
+        found = (os.path.join(place, name) for name in files if not name.startswith("."))
+        yield from (each for each in found if os.path.isfile(each) or is_broken_link(each))
+    yield from (error.filename for error in refused)
+
+
+def _folders(folder: str, refused: list[OSError]) -> Iterator[tuple[str, list[str]]]:
+    """A folder and those below it that are not hidden, each once, with the names of their files.
+
+    Appends errors of folders that may not be read, or that vanish, to ``refused``.
+    """
+    seen: set[tuple[int, int]] = set()
     for place, folders, files in os.walk(folder, followlinks=True, onerror=refused.append):
-        status = os.stat(place)
+        try:
+            status = os.stat(place)
+        except OSError as error:
+            refused.append(error)
+            folders.clear()
+            continue
         if (identity := (status.st_dev, status.st_ino)) in seen:
             folders.clear()
             continue
         seen.add(identity)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found = (os.path.join(place, name) for name in files if not name.startswith("."))
-        yield from (each for each in found if os.path.isfile(each) or is_broken_link(each))
-    yield from (error.filename for error in refused)
+        yield place, files
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """The paths that match a pattern. For ``**``, no folder is entered twice: `glob.glob` follows
+    links, and two links to a folder above make more paths than it can ever list."""
+    parts = pattern.split(os.sep)
+    if "**" not in parts:
+        yield from glob(pattern)
+        return
+    place = parts.index("**")
+    before, after = os.sep.join(parts[:place]), os.sep.join(parts[place + 1 :])
+    if place > 0 and not before:
+        before = os.sep
+    bases = glob(before) if has_magic(before) else [before or os.curdir]
+    for base in bases:
+        for folder, _ in _folders(base, []):
+            inner = folder if before else os.path.relpath(folder)
+            start = "" if inner == os.curdir else escape(inner)
+            yield from _matching(os.path.join(start, after or "*"))
 
 
 def is_broken_link(path: str) -> bool:
@@ -196,6 +229,7 @@ def answer(path: str, figures_of: FiguresOf) -> Answer:
     if is_broken_link(place):
         return UnreadableInput(f"{path}: is a link to a file that does not exist", path=path)
     try:
+        refuse_endless(place)
         with readable(path) if is_remote(path) else nullcontext(place) as copy:
             place = str(copy)
             return dict(figures_of(place))

@@ -73,6 +73,11 @@ WORDS = {
     "refault_bytes": "read again",
     "refault_wait_s": "waits for pages read again",
     "thrashing_s": "thrashing",
+    "swapped_in_bytes": "swapped in",
+    "swapped_out_bytes": "swapped out",
+    "least_free_bytes": "least free memory",
+    "least_available_bytes": "least available memory",
+    "largest_process_bytes": "largest process",
 }
 """What tables call a figure. docs/analyses.md#many-recordings explains each."""
 RATIOS = {"miss_ratio": "misses", "hit_ratio": "hits"}

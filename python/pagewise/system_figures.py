@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from pagewise.errors import UnreadableInput
 from pagewise.fleet_figures import LOST, lost_of
 from pagewise.system_traces import part_of
+from pagewise.units import format_count
 
 if TYPE_CHECKING:
-    from pagewise.types import Judged, TraceKills, TraceLaunches, TracePressure
+    from pagewise.types import Judged, TraceKill, TraceKills, TraceLaunches, TracePressure
 
 PARTS = ("kill_wait", "direct_reclaim", "kswapd", "refault", "swapin", "cpu")
 """Parts of launches that are figures: all but the rest of the duration."""
@@ -71,6 +72,16 @@ def figures_of_kills(result: TraceKills) -> dict[str, float]:
     return figures
 
 
+def came_back(kills: Sequence[TraceKill]) -> str:
+    """How many of these processes came back within 60 s, in words."""
+    known = [soon for kill in kills if (soon := kill["came_back_soon"]) is not None]
+    if len(known) == len(kills):
+        return f"{format_count(sum(known))} came back within 60 s"
+    known_words = f"{format_count(sum(known))} of {format_count(len(known))}"
+    unknown = format_count(len(kills) - len(known))
+    return f"{known_words} came back within 60 s, {unknown} unknown"
+
+
 def share_of(judged: Sequence[Judged]) -> float | None:
     """Of the kills that the trace can judge, the share with a yes; None if there is none."""
     answers = [answer for each in judged if (answer := each["answer"]) is not None]
@@ -80,9 +91,11 @@ def share_of(judged: Sequence[Judged]) -> float | None:
 def figures_of_pressure(result: TracePressure) -> dict[str, float]:
     """How long memory was short, in sums over threads, and what was read again.
 
-    Raises UnreadableInput if the trace has no kernel events.
+    Raises UnreadableInput if the trace has neither kernel events nor sizes of memory.
     """
-    refuse_empty(result["trace"], result["duration_s"], 0)
+    sizes = result["sizes"]
+    is_known = result["least_free_bytes"] is not None
+    refuse_empty(result["trace"], result["duration_s"], len(sizes) + is_known)
     figures: dict[str, float] = {
         "duration_s": result["duration_s"],
         LOST: lost_of(result["losses"]),
@@ -92,6 +105,11 @@ def figures_of_pressure(result: TracePressure) -> dict[str, float]:
         ("kswapd_s", result["kswapd_s"]),
         ("refault_bytes", result["refault_bytes"]),
         ("refault_wait_s", result["refault_wait_s"]),
+        ("swapped_in_bytes", result["swapped_in_bytes"]),
+        ("swapped_out_bytes", result["swapped_out_bytes"]),
+        ("least_free_bytes", result["least_free_bytes"]),
+        ("least_available_bytes", result["least_available_bytes"]),
+        ("largest_process_bytes", sizes[0]["largest_bytes"] if sizes else None),
     ):
         if value is not None:
             figures[name] = value

@@ -1587,12 +1587,13 @@ class ProcessSize(TypedDict):
     """The largest resident memory of the process, or proportional size (PSS) if
     `is_proportional`."""
     last_bytes: int | None
-    """The last such size."""
+    """The last known resident memory of the process, or proportional size (PSS) if
+    `is_proportional`."""
     swapped_bytes: int | None
-    """The last swapped memory of the process."""
+    """The last known swapped memory of the process."""
     is_proportional: bool
-    """Whether the trace has no resident sizes of it. A page that several processes share counts in
-    part for each."""
+    """Whether the sizes are proportional (PSS), because the trace has no resident sizes of the
+    process. A page that several processes share counts in part for each."""
 
 
 class Ranges(TypedDict):
@@ -1659,14 +1660,17 @@ class RecordedKill(TypedDict):
     is_of_kernel: bool
     """Whether the kernel's out-of-memory killer chose it."""
     adj: int | None
-    """`oom_score_adj` of the process at the last recorded moment, like the sizes below; null if it
-    was not recorded alive."""
+    """`oom_score_adj` of the process at the last moment before the kill; null if that moment lacks
+    the process."""
     resident_bytes: int | None
-    """Memory of the process."""
+    """Resident memory of the process at the last moment before the kill; null if that moment lacks
+    the process."""
     swapped_bytes: int | None
-    """Swap of the process."""
+    """Swapped memory of the process at the last moment before the kill; null if that moment lacks
+    the process."""
     available_bytes: int | None
-    """Available memory at that moment, of the recorded cgroup or of the machine."""
+    """Available memory of the recorded cgroup or of the machine at the last moment before the kill;
+    null without one."""
     killer: int | None
     """Process or thread that sent the first signal; null if the kernel chose the victim, if the
     recording lacks it, and always for system traces."""
@@ -2192,7 +2196,8 @@ class SystemContents(TypedDict):
     """Kernel events without a message of their own, which `events` counts as `generic`, by the
     kernel's name."""
     facts: dict[str, int]
-    """Events by what they say, such as `launch` or `lmkd_kill`; only those that occur."""
+    """Events by what they say, such as `launch` or `lmkd_kill`; only those that occur.
+    `kills_expected` is 1 if the recorder was to record kills."""
     unknown_fields: list[UnknownField]
     """Fields of messages that pagewise does not know."""
     skipped_bytes: int
@@ -2313,8 +2318,8 @@ class TraceKill(TypedDict):
     """Time from the kill until a process of that name was made, or the app was launched without
     one."""
     came_back_soon: bool | None
-    """Whether the process came back within 60 s, so that the kill cost a cold start; null if it did
-    not and the trace ends earlier."""
+    """Whether the process came back within 60 s, so that the kill cost a cold start; null if the
+    trace ends within 60 s and the process did not come back before."""
     traced_for_s: float
     """Time from the kill to the end of the trace."""
     needless: Judged
@@ -2493,11 +2498,11 @@ class TracePressure(TypedDict):
     swapped_in_bytes: int | None
     """Bytes that the machine swapped in between the first and the last sample of /proc/vmstat."""
     swapped_out_bytes: int | None
-    """Bytes that the machine swapped out meanwhile."""
+    """Bytes that the machine swapped out between the first and the last sample of /proc/vmstat."""
     least_free_bytes: int | None
     """The least free memory of all samples."""
     least_available_bytes: int | None
-    """The least memory of all samples that could be used without swapping."""
+    """The least available memory (MemAvailable) of all samples."""
     sizes: list[ProcessSize]
     """The processes with the most memory, at their largest; at most 32."""
     heat: RegionHeat | None

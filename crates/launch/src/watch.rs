@@ -17,7 +17,7 @@ use crate::killer::Threshold;
 /// The longest sleep within a pause.
 const DOZE: Duration = Duration::from_millis(50);
 
-/// The latest kills that may be unfinished.
+/// How many of the latest kills are checked for victims whose memory is not back yet.
 const DYING_MAX: usize = 16;
 
 /// The parameters of a watch.

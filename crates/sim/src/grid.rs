@@ -34,7 +34,8 @@ impl TimeBins {
         TimeBins { bits, used: 0 }
     }
 
-    /// The bin of a time since the first event. Each time that the bins double, so must the rows, in `double`.
+    /// The bin of a time since the first event. Calls `double` whenever the bins double; it must double the bins of all
+    /// rows.
     pub(crate) fn bin(&mut self, time: u64, mut double: impl FnMut()) -> usize {
         while time >> self.bits >= BINS_MAX as u64 {
             self.bits += 1;

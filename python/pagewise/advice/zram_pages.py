@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from pagewise.installed import agent
 from pagewise.storage import parse_json
 
 SCHEMA = "pagewise.pages/1"
+ALGORITHM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+"""Names of algorithms. They are printed in commands to paste, so nothing else may pass."""
 FILE_BYTES_MAX = 256 << 20
 SAMPLE_S_MAX = 600
 METADATA_BYTES = 24
@@ -108,7 +111,9 @@ def parsed(text: str, source: str) -> Pages:
         raise reader.wrong("schema", f'expected "{SCHEMA}"')
     zram = reader.fields(found, "zram", "")
     names = zram.get("algorithms")
-    offered = [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+    offered = None
+    if isinstance(names, list):
+        offered = [name for name in names if isinstance(name, str) and ALGORITHM.fullmatch(name)]
     processes = found.get("processes")
     if not isinstance(processes, list):
         raise reader.wrong("processes", "expected a list")
@@ -182,9 +187,13 @@ class _Reader:
     def algorithm(self, name: str, held: object, place: str) -> Algorithm:
         if not isinstance(held, dict):
             raise self.wrong(place, "expected an object")
+        if not ALGORITHM.fullmatch(name):
+            raise self.wrong(place, "expected the name of an algorithm, such as lz4")
         at = f"{place}."
         pool = self.number(held, "pool_bytes_per_page", at, low=1)
-        error = held.get("pool_bytes_per_page_error")
+        error = None
+        if held.get("pool_bytes_per_page_error") is not None:
+            error = self.number(held, "pool_bytes_per_page_error", at)
         step = self.number(held, "size_step_bytes", at, low=1)
         shares = held.get("size_shares")
         is_list = isinstance(shares, list) and 0 < len(shares) <= 4096
@@ -196,7 +205,7 @@ class _Reader:
         return Algorithm(
             name=name,
             pool_bytes=pool,
-            pool_bytes_error=float(error) if isinstance(error, int | float) else None,
+            pool_bytes_error=error,
             us_compress=_finite(self.number(held, "us_compress", at)),
             us_decompress=_finite(self.number(held, "us_decompress", at)),
             sizes=tuple(sizes),

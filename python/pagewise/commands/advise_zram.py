@@ -77,7 +77,7 @@ def described(advice: ZramAdvice) -> list[Part]:
     found = advice["evidence"]
     rows = [("evidence", f"{found['verdict']}: {found['reason']}")]
     if found["remedy"]:
-        rows.append(("  better" if has_size(found) else "  no settings", found["remedy"]))
+        rows.append(("  better advice" if has_size(found) else "  no settings", found["remedy"]))
     rows += [
         ("memory", format_size(advice["memory_bytes"])),
         ("anonymous memory", format_size(advice["anonymous_bytes"])),

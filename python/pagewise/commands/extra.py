@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pagewise.units import format_count
 
 EXTRA = re.compile(r"(Got unexpected extra argument\(s\)) \((.*)\)", re.DOTALL)
-"""How typer reports them."""
+"""How typer reports arguments that a command does not take."""
 SHOWN_MAX = 3
 """How many of the arguments the error shows."""
 OF_FLEETS = "put the pattern in quotes, or name the folder"

@@ -33,7 +33,7 @@ def lines(result: Fleet) -> list[Part]:
         [
             in_words(name),
             *(written(name, value) for value in values(spread)),
-            *([format_count(spread["outliers_count"])] if is_compared else []),
+            *([outliers_of(name, spread)] if is_compared else []),
         ]
         for name, spread in result["figures"].items()
     ]
@@ -44,6 +44,11 @@ def lines(result: Fleet) -> list[Part]:
     if has_groups(result):
         compared = [*alike(result), *unlike(result)]
     return [*parts, *compared, *every(result)]
+
+
+def outliers_of(name: str, spread: Spread) -> str:
+    """The number of outliers by a figure; empty for those of samples, which are not compared."""
+    return "" if name.startswith("sample.") else format_count(spread["outliers_count"])
 
 
 def has_groups(result: Fleet) -> bool:

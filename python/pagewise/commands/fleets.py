@@ -183,7 +183,7 @@ def tell_lossy(result: Fleet) -> None:
         such = ", such as" if len(found) > 1 else ":"
         say(
             f"note: {format_counted(len(found), 'recording')} lost records{such} {trace} "
-            f"({format_count(found[0].get('lost', 0))}); `pagewise info` has them",
+            f"({format_count(found[0].get('lost', 0))}); `pagewise info FILE` lists them",
             path=trace,
         )
 

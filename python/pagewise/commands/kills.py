@@ -16,7 +16,7 @@ from pagewise.commands.system_options import (
 )
 from pagewise.fleet import is_many
 from pagewise.fleet_figures import Figures
-from pagewise.system_figures import figures_of_kills
+from pagewise.system_figures import came_back, figures_of_kills
 from pagewise.system_traces import kills
 from pagewise.terminal import Part, cell, figures
 from pagewise.units import format_count, format_counted, format_seconds, format_size
@@ -64,12 +64,9 @@ def summary(found: TraceKills) -> list[Part]:
     every = found["kills"]
     duration = format_seconds(found["duration_s"])
     if not found["shows_kills"]:
-        return [f"unknown kills in {duration}: the trace would not show them"]
-    soon = sum(kill["came_back_soon"] is True for kill in every)
-    lines: list[Part] = [
-        f"{format_counted(len(every), 'kill')} in {duration}; "
-        f"{format_count(soon)} came back within 60 s"
-    ]
+        return [f"kills unknown in {duration}: the trace records no events of kills"]
+    back = f"; {came_back(every)}" if every else ""
+    lines: list[Part] = [f"{format_counted(len(every), 'kill')} in {duration}{back}"]
     if found["left_out"]:
         lines.append(f"{format_count(found['left_out'])} further kills are left out")
     if early := sum(kill["time_s"] < 0 for kill in every):

@@ -24,7 +24,7 @@ def meant(error: str) -> str | None:
         return None
     name, known = found["name"], found["known"].split(", ")
     begun = [each for each in known if plain(name) and plain(each).startswith(plain(name))]
-    similar = begun or get_close_matches(name, known)
+    similar = begun[:3] or get_close_matches(name, known)
     return f"Did you mean {' or '.join(similar)}?" if similar else None
 
 

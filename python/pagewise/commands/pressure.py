@@ -113,7 +113,7 @@ def largest(sizes: list[ProcessSize]) -> list[Part]:
     if not sizes:
         return []
     shown = sizes[:SIZES_SHOWN]
-    is_proportional = any(each["is_proportional"] for each in shown)
+    proportional = [each["is_proportional"] for each in shown]
     columns = ["process", "largest", "last", "swapped"]
     rows = [
         [
@@ -125,12 +125,12 @@ def largest(sizes: list[ProcessSize]) -> list[Part]:
         ]
         for each in shown
     ]
-    title = (
-        "Largest processes, by proportional size (PSS):"
-        if is_proportional
-        else ("Largest processes, by resident memory:")
-    )
-    return ["", title, figures(columns, rows)]
+    size = "resident memory"
+    if all(proportional):
+        size = "proportional size (PSS)"
+    elif any(proportional):
+        size += ", or by proportional size (PSS) if that is all the trace has of a process"
+    return ["", f"Largest processes, by {size}:", figures(columns, rows)]
 
 
 def row(interval: PressureInterval) -> list[str]:

@@ -31,7 +31,7 @@ OF_WATERMARKS = {
 """How each policy differs without watermarks, which older recordings lack."""
 
 AMPLE_SHARE = 0.1
-"""With more of the memory available, a kill by the kernel is not for want of memory."""
+"""With a larger share of memory available, the machine's memory is no reason for a kill."""
 KILLS_SHOWN = 20
 
 
@@ -214,7 +214,9 @@ def of_limits(kills: list[RecordedKill], total_bytes: int) -> list[Part]:
     ample = [
         kill
         for kill in kills
-        if kill["is_of_kernel"] and (kill["available_bytes"] or 0) > AMPLE_SHARE * total_bytes
+        if kill["is_of_kernel"]
+        and (available := kill["available_bytes"]) is not None
+        and available > AMPLE_SHARE * total_bytes
     ]
     if not ample:
         return []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Finding
+from pagewise.system_figures import came_back
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 PANEL = "system-trace"
@@ -26,10 +27,9 @@ def of_system_traces(inputs: Inputs) -> Iterator[Finding]:
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
     if kills:
-        soon = sum(kill["came_back_soon"] is True for kill in kills)
         yield Finding(
             format_counted(len(kills), "kill"),
-            f"in all; after {format_count(soon)} of them, the process came back within 60 s.",
+            f"in all; {came_back(kills)}.",
             "Each is judged in the table of kills",
             PANEL,
         )

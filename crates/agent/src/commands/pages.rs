@@ -345,7 +345,8 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
     if !absent.is_empty() {
         let refused = absent.iter().find(|each| each.is_refused);
         let example = refused.unwrap_or(&absent[0]);
-        let hint = refused.map_or("", |_| "; root may read all");
+        let hint =
+            refused.filter(|_| !linux::process::is_root()).map_or("", |_| "; root may read all");
         print(format_args!(
             "Not sampled: {}, such as {example}{hint}",
             processes_of(absent.len())

@@ -67,13 +67,13 @@ pub struct RecordedKill {
     pub name: Option<String>,
     /// Whether the kernel's out-of-memory killer chose it.
     pub is_of_kernel: bool,
-    /// `oom_score_adj` of the process at the last recorded moment, like the sizes below; null if it was not recorded alive.
+    /// `oom_score_adj` of the process at the last moment before the kill; null if that moment lacks the process.
     pub adj: Option<i16>,
-    /// Memory of the process.
+    /// Resident memory of the process at the last moment before the kill; null if that moment lacks the process.
     pub resident_bytes: Option<u64>,
-    /// Swap of the process.
+    /// Swapped memory of the process at the last moment before the kill; null if that moment lacks the process.
     pub swapped_bytes: Option<u64>,
-    /// Available memory at that moment, of the recorded cgroup or of the machine.
+    /// Available memory of the recorded cgroup or of the machine at the last moment before the kill; null without one.
     pub available_bytes: Option<u64>,
     /// Process or thread that sent the first signal; null if the kernel chose the victim, if the recording lacks it,
     /// and always for system traces.

@@ -28,9 +28,11 @@ pub struct Facts {
     /// Whether the trace has pages that leave the page cache.
     pub has_evictions: bool,
     /// Whether the trace has changes of the pages of processes, swapped ones too.
-    pub has_swap: bool,
+    pub has_rss: bool,
     /// Whether the trace has counts of faults with their durations.
     pub has_faults: bool,
+    /// Whether the trace shows processes that begin: tasks that are made, samples of processes, or lines of the log.
+    pub has_begins: bool,
     /// Whether the trace has ends of threads.
     pub has_exits: bool,
 }
@@ -82,6 +84,10 @@ impl Analyzer {
         if let Some((sample, before)) = self.memory.take(event, names) {
             self.pressure.sample(sample, before);
         }
+        self.facts.has_begins |= matches!(
+            event.kind,
+            Kind::NewTask { .. } | Kind::Fork { .. } | Kind::Process { .. } | Kind::Log { .. }
+        );
         if matches!(event.kind, Kind::Exit { .. }) {
             self.facts.has_exits = true;
         }
@@ -204,7 +210,7 @@ impl Analyzer {
 
     fn swap(&mut self, event: &Event, change: Option<(ProcessIndex, u64)>) {
         // Without swap, no process has a change of swapped pages.
-        self.facts.has_swap |= matches!(event.kind, Kind::Rss { .. });
+        self.facts.has_rss |= matches!(event.kind, Kind::Rss { .. });
         match event.kind {
             Kind::Rss { member: RssMember::Anonymous, bytes, .. } => {
                 if let Some((process, before)) = change {

@@ -91,7 +91,7 @@ impl Writer<'_> {
             (facts.has_reclaim, "vmscan events (direct reclaim)"),
             (facts.has_reads, "mm_filemap_add_to_page_cache (page-cache misses)"),
             (facts.has_evictions, "mm_filemap_delete_from_page_cache (refaults)"),
-            (facts.has_swap, "rss_stat (swap-in bytes)"),
+            (facts.has_rss, "rss_stat (swap-in bytes)"),
             (
                 facts.has_faults,
                 "mm_event_record (time of swap-ins; only Android's kernels 4.9 to 4.19)",
@@ -174,7 +174,7 @@ impl Writer<'_> {
             cache_miss_bytes: bytes(facts.has_reads, part.cache_bytes),
             refault_bytes: bytes(facts.has_reads && facts.has_evictions, part.refault_bytes),
             files: launch.files.iter().map(file_reads).collect(),
-            swap_in_bytes: bytes(facts.has_swap, part.swap_in_bytes),
+            swap_in_bytes: bytes(facts.has_rss, part.swap_in_bytes),
             kills_before: self.counted(kills.iter().filter(is_before).count()),
             kills: self.counted(during().count()),
         }
@@ -190,6 +190,11 @@ impl Writer<'_> {
             sleeping_s: seconds(times.sleeping_ns),
             direct_reclaim_s: facts.has_reclaim.then(|| seconds(times.reclaim_ns)),
         }
+    }
+
+    /// Whether a process that came back would show.
+    fn shows_begins(&self) -> bool {
+        self.found.facts.has_begins || !self.found.launches.launched().is_empty()
     }
 
     /// A number of kills; `None` if the trace would not show them.
@@ -249,6 +254,7 @@ impl Writer<'_> {
             (has_sizes, "memory of processes (process_stats, rss_stat)"),
             (has_adj, "oom_score_adj of processes"),
             (found.facts.has_exits, "sched_process_exit (when victims ended)"),
+            (self.shows_begins(), "task_newtask or samples of processes (who came back)"),
         ];
         let mut kills: Vec<&Killed> = found.kills.kills().iter().collect();
         kills.sort_by_key(|kill| kill.time_ns);
@@ -286,7 +292,11 @@ impl Writer<'_> {
             came_back_after_s,
             came_back_soon: match came_back_after_s {
                 Some(after_s) => Some(after_s <= SOON_S),
-                None if seconds(self.end_ns.saturating_sub(kill.time_ns)) >= SOON_S => Some(false),
+                None if self.shows_begins()
+                    && seconds(self.end_ns.saturating_sub(kill.time_ns)) >= SOON_S =>
+                {
+                    Some(false)
+                }
                 None => None,
             },
             traced_for_s: seconds(self.end_ns.saturating_sub(kill.time_ns).max(0)),

@@ -25,6 +25,25 @@ struct Sample {
     swapped_out: Option<u64>,
 }
 
+/// By how much a counter grew in all, over samples of which some may lack it.
+#[derive(Debug, Default)]
+struct Grown {
+    last: Option<u64>,
+    /// `None` before the second sample.
+    sum: Option<u64>,
+}
+
+impl Grown {
+    fn take(&mut self, value: Option<u64>) {
+        let Some(value) = value else { return };
+        if let Some(last) = self.last.replace(value) {
+            // A counter that fell is of another boot.
+            let sum = self.sum.unwrap_or(0);
+            self.sum = Some(sum.saturating_add(value.saturating_sub(last)));
+        }
+    }
+}
+
 /// Finds what counters changed from sample to sample.
 #[derive(Debug, Default)]
 pub struct Counted {
@@ -38,9 +57,8 @@ pub struct Counted {
     pub kswapd: Spans,
     /// Intervals in which pages were read again.
     pub refaults: Spans,
-    /// Pages swapped in and out between samples.
-    swapped_in: Option<u64>,
-    swapped_out: Option<u64>,
+    swapped_in: Grown,
+    swapped_out: Grown,
 }
 
 impl Counted {
@@ -51,12 +69,12 @@ impl Counted {
 
     /// Bytes that were swapped in between the samples.
     pub fn swapped_in(&self) -> Option<u64> {
-        self.swapped_in.map(|pages| pages.saturating_mul(PAGE_BYTES))
+        self.swapped_in.sum.map(|pages| pages.saturating_mul(PAGE_BYTES))
     }
 
     /// Bytes that were swapped out between the samples.
     pub fn swapped_out(&self) -> Option<u64> {
-        self.swapped_out.map(|pages| pages.saturating_mul(PAGE_BYTES))
+        self.swapped_out.sum.map(|pages| pages.saturating_mul(PAGE_BYTES))
     }
 
     /// Intervals that were not kept.
@@ -98,6 +116,8 @@ impl Counted {
         if now == Sample::default() {
             return;
         }
+        self.swapped_in.take(now.swapped_in);
+        self.swapped_out.take(now.swapped_out);
         let before = self.before.replace((to_ns, now));
         let Some((from_ns, before)) = before.filter(|&(from_ns, _)| from_ns < to_ns) else {
             return;
@@ -121,13 +141,6 @@ impl Counted {
         if let Some(pages) = grown(|sample| sample.refaults) {
             add(&mut self.refaults, pages);
         }
-        // Two samples of a counter are needed to know even that it did not grow.
-        let sum = |sum: Option<u64>, of: fn(&Sample) -> Option<u64>| {
-            let between = of(&now)?.saturating_sub(of(&before)?);
-            Some(sum.unwrap_or(0).saturating_add(between))
-        };
-        self.swapped_in = sum(self.swapped_in, |sample| sample.swapped_in).or(self.swapped_in);
-        self.swapped_out = sum(self.swapped_out, |sample| sample.swapped_out).or(self.swapped_out);
     }
 }
 
@@ -184,7 +197,7 @@ mod tests {
             (4, &[("pswpin", 8), ("pswpout", 21)]),
         ]);
         assert_eq!(found.swapped_in(), Some(3 * PAGE_BYTES));
-        assert_eq!(found.swapped_out(), Some(2 * PAGE_BYTES));
+        assert_eq!(found.swapped_out(), Some(12 * PAGE_BYTES));
         assert_eq!(counted(&[(1, &[("pswpin", 5)])]).swapped_in(), None);
     }
 }

@@ -24,7 +24,7 @@ pub struct LoggedKill {
     pub swapped_bytes: Option<u64>,
 }
 
-/// Whether a tag of the log is of those that report kills, so that a log with other lines of it would show them.
+/// Whether programs report kills under this tag of the log. A log with any line of such a tag would show kills.
 pub fn is_of_killers(tag: &[u8]) -> bool {
     matches!(tag, b"ActivityManager" | b"lmkd" | b"lowmemorykiller" | b"killinfo")
         || tag.starts_with(b"am_")

@@ -121,8 +121,8 @@ impl KillFinder {
         self.left_out
     }
 
-    /// Whether the trace would show kills, so that their absence means something: it has marks or events of kills, or
-    /// of what its recorder notes beside them.
+    /// Whether the trace would show kills, so that none means none: it has a marker or event of a kill, any signal, a
+    /// log line of a program that kills, or a configuration that records kills.
     pub fn has_sources(&self) -> bool {
         self.has_sources
     }

@@ -190,8 +190,8 @@ pub struct TraceKill {
     pub death_s: Option<f64>,
     /// Time from the kill until a process of that name was made, or the app was launched without one.
     pub came_back_after_s: Option<f64>,
-    /// Whether the process came back within 60 s, so that the kill cost a cold start; null if it did not and the trace
-    /// ends earlier.
+    /// Whether the process came back within 60 s, so that the kill cost a cold start; null if the trace ends within
+    /// 60 s and the process did not come back before.
     pub came_back_soon: Option<bool>,
     /// Time from the kill to the end of the trace.
     #[schemars(range(min = 0))]
@@ -233,11 +233,11 @@ pub struct PressureFound {
     pub processes: Vec<Cause>,
     /// Bytes that the machine swapped in between the first and the last sample of /proc/vmstat.
     pub swapped_in_bytes: Option<u64>,
-    /// Bytes that the machine swapped out meanwhile.
+    /// Bytes that the machine swapped out between the first and the last sample of /proc/vmstat.
     pub swapped_out_bytes: Option<u64>,
     /// The least free memory of all samples.
     pub least_free_bytes: Option<u64>,
-    /// The least memory of all samples that could be used without swapping.
+    /// The least available memory (MemAvailable) of all samples.
     pub least_available_bytes: Option<u64>,
     /// The processes with the most memory, at their largest; at most 32.
     pub sizes: Vec<ProcessSize>,
@@ -258,11 +258,12 @@ pub struct ProcessSize {
     pub pid: u32,
     /// The largest resident memory of the process, or proportional size (PSS) if `is_proportional`.
     pub largest_bytes: u64,
-    /// The last such size.
+    /// The last known resident memory of the process, or proportional size (PSS) if `is_proportional`.
     pub last_bytes: Option<u64>,
-    /// The last swapped memory of the process.
+    /// The last known swapped memory of the process.
     pub swapped_bytes: Option<u64>,
-    /// Whether the trace has no resident sizes of it. A page that several processes share counts in part for each.
+    /// Whether the sizes are proportional (PSS), because the trace has no resident sizes of the process. A page that
+    /// several processes share counts in part for each.
     pub is_proportional: bool,
 }
 

@@ -14,7 +14,7 @@ const PROCESSES_MAX: usize = 1 << 18;
 /// Threads and address spaces that are remembered at a time; those beyond it count as unknown.
 const THREADS_MAX: usize = 1 << 20;
 
-/// Threads after their exit that may still run, at most.
+/// Largest number of threads that are remembered between their exit and their last switch.
 const ENDING_MAX: usize = 1 << 12;
 
 /// A sample of a process that ended is late by at most this; later it is another process.
@@ -208,6 +208,7 @@ impl Tasks {
     }
 
     fn add_thread(&mut self, tid: u32, process: ProcessIndex, comm: Name, time_ns: i64) {
+        self.ending.remove(&tid);
         if self.threads.len() < THREADS_MAX || self.threads.contains_key(&tid) {
             self.threads.insert(tid, Thread { process, comm, made_ns: time_ns, end_ns: None });
         } else {

@@ -17,7 +17,8 @@ pub struct Contents {
     pub packets: BTreeMap<String, u64>,
     /// Kernel events without a message of their own, which `events` counts as `generic`, by the kernel's name.
     pub generic_events: BTreeMap<String, u64>,
-    /// Events by what they say, such as `launch` or `lmkd_kill`; only those that occur.
+    /// Events by what they say, such as `launch` or `lmkd_kill`; only those that occur. `kills_expected` is 1 if the
+    /// recorder was to record kills.
     pub facts: BTreeMap<String, u64>,
     /// Fields of messages that pagewise does not know.
     pub unknown_fields: Vec<UnknownField>,

@@ -69,6 +69,7 @@ fn fact(kind: &Kind, names: &Names) -> Option<&'static str> {
         Kind::CompactionBegin => "compaction",
         Kind::Region { .. } => "region",
         Kind::OomVictim { .. } => "oom_kill",
+        Kind::Signal { .. } => "signal",
         Kind::LowMemoryKill { .. } => "lowmemory_kill",
         Kind::OomScoreAdj { .. } => "oom_score_adj",
         Kind::Exit { .. } => "exit",

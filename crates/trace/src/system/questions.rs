@@ -148,7 +148,14 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         &[Need {
             is_in_log: true,
             ..Need::new(
-                &["lmkd_kill", "lowmemory_kill", "oom_kill", "log_kill", "kills_expected"],
+                &[
+                    "lmkd_kill",
+                    "lowmemory_kill",
+                    "oom_kill",
+                    "log_kill",
+                    "signal",
+                    "kills_expected",
+                ],
                 "atrace_apps: \"lmkd\", ftrace_events: \"oom/mark_victim\" and \
                  \"oom/oom_score_adj_update\"",
             )

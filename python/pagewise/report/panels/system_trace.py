@@ -19,7 +19,8 @@ from pagewise.report.model import (
     View,
 )
 from pagewise.report.system_findings import format_launches
-from pagewise.units import format_count, format_counted, format_seconds, format_size
+from pagewise.system_figures import came_back
+from pagewise.units import format_counted, format_seconds, format_size
 
 if TYPE_CHECKING:
     from pagewise.types import Judged, TraceKill, TraceLaunch
@@ -308,10 +309,7 @@ def finding(inputs: Inputs) -> str:
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
     if kills:
-        soon = sum(kill["came_back_soon"] is True for kill in kills)
-        sentences.append(
-            f"{format_counted(len(kills), 'kill')}; {format_count(soon)} came back within 60 s."
-        )
+        sentences.append(f"{format_counted(len(kills), 'kill')}; {came_back(kills)}.")
     known = [each.get("refault_bytes") for each in inputs.pressure.values()]
     again = sum(each for each in known if each is not None)
     if again:
@@ -320,7 +318,8 @@ def finding(inputs: Inputs) -> str:
         sentences.append("The trace has no finished launch.")
     if inputs.trace_kills and not kills:
         shows = all(found.get("shows_kills", True) for found in inputs.trace_kills.values())
-        sentences.append("The trace has no kill." if shows else "The trace would not show kills.")
+        unknown = "Kills are unknown: a trace records no events of kills."
+        sentences.append("The trace has no kill." if shows else unknown)
     heats = [each.get("heat") for each in inputs.pressure.values()]
     regions = sum(heat["regions"] for heat in heats if heat is not None)
     if regions:

@@ -34,10 +34,10 @@ pub(super) enum Section {
 }
 
 impl Section {
-    /// Reads a line of a dump; other lines than those that are known push nothing.
+    /// Reads a line of a dump. A line of an unknown kind pushes nothing.
     ///
     /// # Errors
-    /// A line that begins as a known one does and goes on otherwise.
+    /// A line that begins like a known one but continues differently.
     pub(super) fn line(
         &mut self,
         line: &[u8],
@@ -153,7 +153,8 @@ fn take_kib(text: &[u8]) -> Option<(u64, &[u8])> {
     for digit in digits.iter().filter(|byte| byte.is_ascii_digit()) {
         kib = kib.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
     }
-    let bytes = kib.checked_mul(KIB).filter(|_| text.first().is_some_and(u8::is_ascii_digit))?;
+    let is_number = text.first().is_some_and(u8::is_ascii_digit);
+    let bytes = kib.checked_mul(KIB).filter(|&bytes| is_number && i64::try_from(bytes).is_ok())?;
     let rest = rest.strip_prefix(b"K").or_else(|| rest.strip_prefix(b" kB")).unwrap_or(rest);
     Some((bytes, rest))
 }

@@ -164,8 +164,8 @@ fn time_of_day(word: &[u8]) -> Option<i64> {
     let (minutes, rest) = take_decimal(rest.strip_prefix(b":")?)?;
     let (seconds_ns, rest) = take_time(rest.strip_prefix(b":")?, SECOND_NS)?;
     let is_time = hours < 24 && minutes < 60 && seconds_ns < 61 * SECOND_NS as i64;
-    let minutes = (hours * 60 + minutes) as i64;
-    (is_time && rest.is_empty()).then(|| minutes * 60 * SECOND_NS as i64 + seconds_ns)
+    let minute_ns = 60 * SECOND_NS as i64;
+    (is_time && rest.is_empty()).then(|| (hours * 60 + minutes) as i64 * minute_ns + seconds_ns)
 }
 
 /// The number of a priority's letter, as Android numbers them.
@@ -332,6 +332,15 @@ mod tests {
             events.iter().filter_map(named).map(|name| reader.names().text(name).into_owned());
         let bad = reader.rejects().1.iter().map(|reject| reject.line).collect();
         (events.clone(), names.collect(), bad)
+    }
+
+    #[test]
+    fn times_beyond_a_day_are_no_times() {
+        for word in ["24:00:00.000", "9223372036854775807:13:38.250", "1:18446744073709551615:1.0"]
+        {
+            assert_eq!(time_of_day(word.as_bytes()), None, "{word}");
+        }
+        assert_eq!(time_of_day(b"01:02:03.5"), Some(3_723_500_000_000));
     }
 
     #[test]

@@ -182,13 +182,22 @@ fn named_file(line: &[u8]) -> Option<&[u8]> {
     (path.starts_with(b"/proc/") && !path.contains(&b' ')).then_some(path)
 }
 
-/// Whether a line is of another file of the series than the dump above it.
+/// Whether a line below a dump is of another file of the series. Dumps have lines like counters, so only counters that
+/// an analysis reads, or that are first in their file, end them.
 fn ends_dump(line: &[u8]) -> bool {
-    const FIRST: [&[u8]; 5] =
-        [b"MemTotal:", b"nr_free_pages ", b"some avg10=", b"full avg10=", b"USER "];
-    named_file(line).is_some()
-        || line.starts_with(b"/proc/")
-        || FIRST.iter().any(|first| line.starts_with(first))
+    let is_counter = match counter(line) {
+        Some(Counter::Pressure(..)) => true,
+        Some(Counter::Meminfo(name, _)) => {
+            name == b"Cached" || name.starts_with(b"Mem") || name.starts_with(b"Swap")
+        }
+        Some(Counter::Vmstat(name, _)) => {
+            let read: [&[u8]; 5] = [b"nr_", b"pgsteal_", b"allocstall", b"workingset_", b"pswp"];
+            read.iter().any(|start| name.starts_with(start))
+        }
+        None => false,
+    };
+    let starts: [&[u8]; 4] = [b"/proc/", b"USER ", b"***", b"==="];
+    is_counter || named_file(line).is_some() || starts.iter().any(|start| line.starts_with(start))
 }
 
 /// The name of the file that `grep . FILE...` puts before each line, and the rest of the line.
@@ -219,6 +228,7 @@ impl State {
         let is_separator = line.iter().all(|byte| b"*-=".contains(byte));
         if is_separator || line.starts_with(b"#") {
             self.rss = None;
+            self.dump = self.dump.filter(|_| !ends_dump(line));
             return Ok(());
         }
         if line.starts_with(dumpsys::HEADER) {
@@ -463,7 +473,10 @@ Uptime: 1000 Realtime: 2000
         let (events, names, bad) = read(&format!(
             "1654269863\n{dump}MemTotal: 9 kB\n1654269868\n{later}pgsteal_direct 17\nnr_free_pages 3\n"
         ));
-        assert_eq!((names.join(" ").as_str(), bad), ("app  MemTotal app  nr_free_pages", vec![]));
+        assert_eq!(
+            (names.join(" ").as_str(), bad),
+            ("app  MemTotal app  pgsteal_direct nr_free_pages", vec![])
+        );
         let times: Vec<_> = events.iter().map(|event| event.time_ns / 1_000_000_000).collect();
         assert_eq!(
             times,
@@ -471,6 +484,7 @@ Uptime: 1000 Realtime: 2000
                 1_654_269_863,
                 1_654_269_863,
                 1_654_269_863,
+                1_654_269_868,
                 1_654_269_868,
                 1_654_269_868,
                 1_654_269_868

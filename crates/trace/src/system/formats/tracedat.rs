@@ -75,9 +75,10 @@ impl SystemReader for Reader {
             let Some(decode) = decode else { continue };
             let (time_ns, cpu, tid) = (event.time_ns, event.cpu, event.pid as u32);
             let format = event.format;
-            match decode(&EventFields(event), Context { tid }, &mut self.names) {
+            let fields = EventFields(event);
+            match decode(&fields, Context { tid }, &mut self.names) {
                 Some(kind) => events.push(Event { time_ns, cpu: Some(cpu), tid, kind }),
-                None if may_have_no_kind(format.name.as_bytes()) => {}
+                None if may_have_no_kind(format.name.as_bytes(), &fields) => {}
                 None => tally.lose(INCOMPLETE, 1),
             }
         }

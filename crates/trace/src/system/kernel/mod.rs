@@ -34,10 +34,14 @@ pub type Decoder = fn(&dyn Fields, Context, &mut Names) -> Option<Kind>;
 
 /// Whether an event with all its fields may have no `Kind`: any program may write texts of its own as markers, and a
 /// page of a file that is written back at reclaim is no page-out.
-pub fn may_have_no_kind(event: &[u8]) -> bool {
-    const WITHOUT: [&[u8]; 4] =
-        [b"print", b"tracing_mark_write", b"mm_vmscan_writepage", b"mm_vmscan_write_folio"];
-    WITHOUT.contains(&event)
+pub fn may_have_no_kind(event: &[u8], fields: &dyn Fields) -> bool {
+    match event {
+        b"print" | b"tracing_mark_write" => true,
+        b"mm_vmscan_writepage" | b"mm_vmscan_write_folio" => {
+            ["reclaim_flags", "pfn"].iter().all(|name| fields.number(name).is_some())
+        }
+        _ => false,
+    }
 }
 
 /// The decoder of the events with this name; `None` if events of this name have no `Kind`.

@@ -56,7 +56,7 @@ impl LineDecoder {
                 events.push(at(line, kind));
                 Decoded::Event
             }
-            None if may_have_no_kind(line.event) => Decoded::Other,
+            None if may_have_no_kind(line.event, &fields) => Decoded::Other,
             None => Decoded::Incomplete,
         }
     }

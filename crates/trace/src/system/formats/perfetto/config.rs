@@ -11,7 +11,8 @@ const FTRACE_CONFIG: u32 = 100;
 const FTRACE_EVENTS: u32 = 1;
 const ATRACE_APPS: u32 = 3;
 
-/// Whether the recorder was to record kills: lmkd's markers, signals, or events of the kernel's killers.
+/// Whether the recorder was to record kills: lmkd's markers, signals, or events of the kernel's lowmemorykiller.
+/// `oom/mark_victim` is not enough, because it shows only kills by the OOM killer.
 pub fn records_kills(config: &[u8]) -> bool {
     let ftrace = inner(config, DATA_SOURCES)
         .flat_map(|source| inner(source, CONFIG))
