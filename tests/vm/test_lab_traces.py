@@ -128,7 +128,7 @@ FLOORS_S = {
 SUMMED_FLOOR_S = 0.005
 """A difference of the sums over all launches that resolution explains; not of processor time, which
 is rounded down in each launch."""
-MOMENT_S = 0.005
+MOMENT_S = 0.02
 """killd notes the time after the kill, and the lab's clock begins a little before its visits."""
 
 
