@@ -68,6 +68,20 @@ def record(
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300)
 
 
+def test_a_recorder_that_is_swapped_out_while_it_starts_records(tmp_path: Path) -> None:
+    """The recorder drops no pages that the loader changed: swap may have the only copy."""
+    with swap_file(tmp_path, 256), Group(9 * MIB) as group:
+        for number in range(3):
+            output = tmp_path / f"{number}.pgr"
+            ended = subprocess.run(
+                [*entering(group.folder), AGENT, "record", "-o", output, "--for", "200ms"],
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+            assert ended.returncode == 0, ended.stderr
+
+
 def wait_until_begun(recorder: subprocess.Popen[Any], recording: Path) -> None:
     """Waits until the recording has begun; fails if the recorder ends."""
 

@@ -163,7 +163,7 @@ impl Killer {
         for _ in 0..WARM_LOOKS {
             wait = wait.and_then(|time| self.step(time.min(SETTLE_EVERY)));
         }
-        if let Err(error) = linux::locking::lock_touched(&self.root) {
+        if let Err(error) = linux::own_memory::lock_touched(&self.root) {
             let advice = "raise the limit (ulimit -l, or LimitMEMLOCK= of the unit)";
             self.output.say_absent(format_args!("{error}: {advice}"));
         }

@@ -47,7 +47,7 @@ const volatile bool marks_zeros = false; // a page swapped out without a write h
 #define SIGNAL_DELIVERED 0
 #define PF_MEMALLOC 0x800 // the task reclaims memory
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
-#define THREADS_MAX 65536
+#define THREADS_MAX 65536 // a power of two
 #define CLAIMS_MAX 16
 
 // Records wait in rings that the BPF programs and the reader share: each processor fills one. A writer claims a
@@ -78,6 +78,9 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 << 10);
 } names SEC(".maps");
+
+// One less than the number of entries in the tables of threads, which the loader sets by the kernel's pid_max.
+const volatile u32 thread_mask = THREADS_MAX - 1;
 
 enum fault_state { NO_FAULT, USER_FAULT, KERNEL_FAULT };
 
@@ -359,7 +362,7 @@ static __always_inline bool describe_page_out(struct record *record, struct foli
 
 static __always_inline u64 *written_folio(struct task_struct *task)
 {
-	u32 key = (u32)task->pid % THREADS_MAX;
+	u32 key = (u32)task->pid & thread_mask;
 
 	return bpf_map_lookup_elem(&written_folios, &key);
 }
@@ -393,7 +396,7 @@ int BPF_PROG(page_out, struct folio *folio)
 
 static __always_inline struct fault *open_fault(u32 thread)
 {
-	u32 key = thread % THREADS_MAX;
+	u32 key = thread & thread_mask;
 	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
 
 	return fault && fault->thread == thread && fault->state != NO_FAULT ? fault : 0;
@@ -411,7 +414,7 @@ static __always_inline u64 return_address(struct task_struct *task)
 static __always_inline int begin_fault(u64 address, u64 return_to, enum fault_state state)
 {
 	u32 thread = bpf_get_current_pid_tgid();
-	u32 key = thread % THREADS_MAX;
+	u32 key = thread & thread_mask;
 	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
 
 	if (!fault)

@@ -88,10 +88,9 @@ impl<'object> Programs<'object> {
         let processors = machine.processors as usize;
         let sizes = RingSizes::of(buffer_bytes as usize, processors);
         let zeros = Zeros::here(&root, "bpf", sources)?;
-        set_constants(&mut open, filter, noted, sizes, zeros == Zeros::Marked)?;
-        open.maps.rings.set_max_entries(sizes.rings as u32).map_err(refused)?;
-        let records = (sizes.rings * sizes.records) as u32;
-        open.maps.records.set_max_entries(records).map_err(refused)?;
+        let threads = threads_max(&root)?;
+        set_constants(&mut open, filter, noted, sizes, threads, zeros == Zeros::Marked)?;
+        size_maps(&mut open, sources, sizes, threads)?;
         let mut skeleton = open.load().map_err(refused)?;
         let rings = Rings::new(
             sizes,
@@ -228,6 +227,7 @@ fn set_constants(
     filter: &EventFilter,
     noted: Option<&MemoryGroup>,
     sizes: RingSizes,
+    threads: u32,
     marks_zeros: bool,
 ) -> Result<(), Error> {
     let constants = open
@@ -249,9 +249,56 @@ fn set_constants(
     constants.only_process = filter.process.unwrap_or(0);
     constants.ring_mask = sizes.rings as u32 - 1;
     constants.record_mask = sizes.records as u32 - 1;
+    constants.thread_mask = threads - 1;
     constants.marks_zeros = marks_zeros;
     Ok(())
 }
+
+/// Sets the sizes of the maps. The kernel allocates the whole of most maps, however few entries are used, so maps that
+/// no source needs are left out or made as small as possible.
+fn size_maps(
+    open: &mut OpenRecorderSkel,
+    sources: &[&Source],
+    sizes: RingSizes,
+    threads: u32,
+) -> Result<(), Error> {
+    let has = |name| sources.iter().any(|source| source.name == name);
+    let maps = &mut open.maps;
+    let mut set = || {
+        maps.rings.set_max_entries(sizes.rings as u32)?;
+        maps.records.set_max_entries((sizes.rings * sizes.records) as u32)?;
+        maps.faults.set_max_entries(threads)?;
+        maps.written_folios.set_max_entries(threads)?;
+        if !has("files") {
+            maps.named_files.set_autocreate(false)?;
+            maps.names.set_max_entries(linux::system::page_bytes() as u32)?;
+        }
+        if !has("block") {
+            maps.requeued.set_autocreate(false)?;
+        }
+        Ok(())
+    };
+    set().map_err(refused)
+}
+
+/// `THREADS_MAX` of recorder.bpf.c.
+const THREADS_MAX: u32 = 1 << 16;
+
+/// The number of entries in the tables of threads: a power of two, and no more than pid_max, the kernel's bound of
+/// thread IDs, needs. In a PID namespace of its own, pid_max may be that of the namespace (Linux 6.14), while BPF programs see
+/// all threads.
+fn threads_max(root: &Root) -> Result<u32, Error> {
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    if namespace != std::path::Path::new(FIRST_PID_NAMESPACE) {
+        return Ok(THREADS_MAX);
+    }
+    let most = root.read("/proc/sys/kernel/pid_max")?;
+    let most = most.and_then(|text| text.trim().parse::<u32>().ok());
+    Ok(most.map_or(THREADS_MAX, |most| most.clamp(1, THREADS_MAX).next_power_of_two()))
+}
+
+/// The PID namespace in which the kernel started (`PROC_PID_INIT_INO` in include/linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// For a program that detects swap-ins: whether it is for kernels on which each task counts its own pages. Those
 /// programs use function tracing, which newer kernels may refuse. None for other programs.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
 use linux::system::{self, Machine};
-use linux::{Root, process};
+use linux::{Root, own_memory, process};
 use trace::recording::moments::SOURCE;
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
@@ -116,6 +116,7 @@ pub fn record(
         // No record was written, and a file without a header cannot be read.
         let _ = std::fs::remove_file(&options.output);
     })?;
+    drop_start(root);
     stop.ready(backend.absent());
     let meter = Meter::start();
     let ended = run(root, options, &mut backend, &mut writer, stop);
@@ -143,6 +144,12 @@ pub fn attach<'object>(
         options.noted_group(),
         options.buffer_bytes,
     )
+}
+
+/// Drops what only the start needed: reading the kernel's types and loading the programs takes more memory than
+/// recording. A recorder that may not do so records all the same.
+pub fn drop_start(root: &Root) {
+    let _ = own_memory::drop_start(root);
 }
 
 /// What takes moments of memory and processes; None if they are not recorded, or the kernel does not report

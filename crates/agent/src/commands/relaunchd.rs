@@ -96,7 +96,7 @@ fn serve(arguments: &Arguments) -> ExitOutcome {
     let output = output(arguments.json)
         .map_err(|error| Exit::Refused(format!("the log cannot be written: {error}")))?;
     let mut relauncher = Relauncher::start(&root, config, output, follow)?;
-    if let Err(error) = linux::locking::lock_touched(&root) {
+    if let Err(error) = linux::own_memory::lock_touched(&root) {
         let advice = "raise the limit (ulimit -l, or LimitMEMLOCK= of the unit)";
         say(format_args!("relaunchd may itself be swapped out: {error}: {advice}"));
     }

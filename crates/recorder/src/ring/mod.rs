@@ -119,6 +119,7 @@ pub fn record(
     // Each file has a description of its own.
     let writer =
         Writer::new(Ring::new(ring.bytes, ring_ns), &About::default()).map_err(Error::Write)?;
+    session::drop_start(root);
     stop.ready(backend.absent());
     let meter = Meter::start();
     let mut session = Session {
