@@ -15,8 +15,9 @@ pub struct Hand(u32);
 impl Hand {
     /// A whole lap, as in the paper.
     pub const LAP: Hand = Hand(u32::MAX);
-    /// Few enough for a server of requests, which must answer soon: with the victim 61 pages at most.
-    pub const SHORT: Hand = Hand(60);
+    /// Few enough for a server of requests, which must answer soon: a request that finds two victims visits 62 pages
+    /// at most.
+    pub const SHORT: Hand = Hand(30);
 }
 
 /// Removes and returns the first page under the hand whose bit is 0, and clears the bits it passes. A hand
