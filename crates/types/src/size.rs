@@ -7,16 +7,19 @@ use crate::Bytes;
 
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
+/// The units that users may write for short, as in systemd's settings and in `mkfs`.
+const SHORT_UNITS: [(&str, u64); 3] = [("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+
 impl FromStr for Bytes {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Bytes, String> {
-        let expected = || format!("{text:?}: expected a size such as 650MiB or 1.5GiB");
-        let (unit, scale) =
-            UNITS.iter().find(|(unit, _)| text.ends_with(unit)).ok_or_else(expected)?;
-        let number = text.trim_end_matches(unit).trim();
-        let number: f64 = number.parse().map_err(|_| expected())?;
-        let bytes = number * *scale as f64;
+        let expected = || format!("{text:?}: expected a size such as 650MiB, 64M or 1.5GiB");
+        let mut units = UNITS.iter().chain(&SHORT_UNITS);
+        let parts = units.find_map(|(unit, scale)| Some((text.strip_suffix(*unit)?, *scale)));
+        let (number, scale) = parts.ok_or_else(expected)?;
+        let number: f64 = number.trim().parse().map_err(|_| expected())?;
+        let bytes = number * scale as f64;
         // Beyond 2^53 a double does not hold every integer.
         match (0.0..9e15).contains(&bytes) {
             true => Ok(Bytes(bytes as u64)),
@@ -60,12 +63,16 @@ mod tests {
 
     #[test]
     fn sizes_read_and_print_with_their_unit() {
-        for (text, bytes) in
-            [("650MiB", 650 << 20), ("1.5GiB", 3 << 29), ("0B", 0), ("7 KiB", 7 << 10)]
-        {
+        for (text, bytes) in [
+            ("650MiB", 650 << 20),
+            ("1.5GiB", 3 << 29),
+            ("0B", 0),
+            ("7 KiB", 7 << 10),
+            ("64M", 64 << 20),
+        ] {
             assert_eq!(text.parse(), Ok(Bytes(bytes)));
         }
-        for text in ["650", "650MB", "-1GiB", "GiB", "1e30GiB", "nanB"] {
+        for text in ["650", "650MB", "-1GiB", "GiB", "1e30GiB", "nanB", "GM", "64MM", "1BB"] {
             assert!(text.parse::<Bytes>().unwrap_err().contains("such as 650MiB"), "{text}");
         }
         assert_eq!(Bytes(650 << 20).to_string(), "650MiB");
