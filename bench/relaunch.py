@@ -5,11 +5,12 @@
 
 Needs what the plan needs, as root (`make lab-setup`). OUT gets a folder per run; a complete run is
 kept. `pagewise study relaunch` then compares the warm launches application by application, and
-leaves its result in OUT/study; the exit status is 1 if a target is missed. With --emulate the swap
-area is swapd's flash policy on that device. With --order, each order of relaunchd's reads has runs
-of its own, in turn with the others and with those without relaunchd, and a study of its own in
-OUT/order-ORDER. With --page-out, runs in which relaunchd pages out the pages that it does not
-predict and makes the others cold take turns with the rest; their study is in OUT/page-out.
+leaves its result in OUT/study; the exit status is 1 if a target is missed, not if it is undecided.
+With --emulate the swap area is swapd's flash policy on that device. With --order, each order of
+relaunchd's reads has runs of its own, in turn with the others and with those without relaunchd, and
+a study of its own in OUT/order-ORDER. With --page-out, runs in which relaunchd pages out the pages
+that it does not predict and makes the others cold take turns with the rest; their study is in
+OUT/page-out.
 """
 
 from __future__ import annotations

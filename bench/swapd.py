@@ -9,8 +9,8 @@ swap area. `faults` runs one program on each area in turn: 400 MiB touched at ra
 swap file of the same round. `idle` prints the processor time of a swapd without requests, over
 30 s. `values` runs a program of four threads for --minutes on swapd and counts wrong pages. `kills`
 runs four programs until as many servers were killed by SIGKILL as --kills says; each successor
-must serve within a second. With --on-disk, `values` and `kills` put the fast tier into a file of
-the same disk and encrypt both tiers; with --compress, they compress it.
+must say within a second of the kill that it serves. With --on-disk, `values` and `kills` put the
+fast tier into a file of the same disk and encrypt both tiers; with --compress, they compress it.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@
 Needs what the plan needs, as root (`make lab-setup`), on a machine without another swap area. OUT
 gets a folder per run; a complete run is kept, so an interrupted series resumes. `pagewise study
 multiswap --live` then compares the runs and leaves its result in OUT/study, with every row marked
-if a run can carry no verdict; the exit status is 1 if a target is missed. With --emulate the slow
-tier and files are as slow as that device, and the policy `flash` stands for flash swap. `--policy
-kill` runs the plan with swap off and a killer at 40 % of anonymous memory. Each --fast is another
-size of the fast tier.
+if a run can carry no verdict; the exit status is 1 if a target is missed, not if it is undecided.
+With --emulate the slow tier and files are as slow as that device, and the policy `flash` stands for
+flash swap. `--policy kill` runs the plan with swap off and a killer at 40 % of anonymous memory.
+Each --fast is another size of the fast tier.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def made(out: Path, name: str, text: str) -> Path:
 
 
 def studied(study: Callable[..., StudyResult], folders: list[Path], out: Path) -> int:
-    """Prints what the study of these runs finds; 1 if it misses a target of ours, 0 otherwise."""
+    """Prints what the study of these runs finds; 1 if it misses a target of ours, 0 otherwise, also
+    if the runs do not decide a target."""
     output = out / "study"
     output.mkdir(exist_ok=True)
     result = study(folders, output, seed=1, progress=None, allow_invalid=True)

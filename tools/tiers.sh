@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the benches, plans and studies of swapd and relaunchd, all but the hours of random load; under an hour as
-# root. Says at the end which of them missed a target or failed, and fails if the machine is not as it was.
+# root. Says at the end which of them missed a target or failed, not which targets the runs do not decide, and fails
+# if the machine is not as it was.
 # Usage: tools/tiers.sh OUT
 set -u
 cd "$(dirname "$0")/.."

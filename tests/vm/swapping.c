@@ -1,5 +1,8 @@
 // Holds MIB MiB of pages with unique contents, and checks every page that it visits again.
-// Usage: swapping MIB
+// Usage: swapping MIB [MILLISECONDS]
+//
+// With MILLISECONDS, standard error gets a line for each wait of at least that long: when it began and when it ended, in
+// milliseconds since boot (/proc/uptime). One visit is a wait, and so is the printing of an answer.
 //
 // For each line "COUNT" of standard input it visits COUNT pages: three of four visits are to the hot
 // eighth of all pages, and half of the visits write new contents. "all" checks every page once.
@@ -7,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { PAGE = 4096, WORDS = PAGE / sizeof(uint64_t) };
 
@@ -42,9 +46,27 @@ static void check(const uint64_t *words, size_t page, uint32_t version)
         }
 }
 
+static uint64_t milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+// Notes what took at least `least` milliseconds until now. Returns the time now.
+static uint64_t noted(uint64_t since, uint64_t least)
+{
+    uint64_t now = milliseconds();
+    if (now - since >= least)
+        fprintf(stderr, "%" PRIu64 " %" PRIu64 "\n", since, now);
+    return now;
+}
+
 int main(int count, char **arguments)
 {
     size_t pages = (count > 1 ? strtoul(arguments[1], NULL, 10) : 1) << 8;
+    // 0: no clock is read, so that the instructions of a visit stay the same.
+    uint64_t least = count > 2 ? strtoul(arguments[2], NULL, 10) : 0;
     uint64_t *memory = aligned_alloc(PAGE, pages * PAGE);
     uint32_t *versions = calloc(pages, sizeof *versions);
     char line[64];
@@ -57,15 +79,20 @@ int main(int count, char **arguments)
     while (fgets(line, sizeof line, stdin)) {
         int is_all = !strncmp(line, "all", 3);
         size_t visits = is_all ? pages : strtoul(line, NULL, 10);
+        uint64_t since = least ? milliseconds() : 0;
         for (size_t visit = 0; visit < visits; visit++) {
             uint64_t dice = next(&drawn);
             size_t page = is_all ? visit : dice % 4 ? dice / 4 % (pages / 8) : dice / 4 % pages;
             check(memory + page * WORDS, page, versions[page]);
             if (!is_all && dice >> 63)
                 fill(memory + page * WORDS, page, ++versions[page]);
+            if (least)
+                since = noted(since, least);
         }
         printf("checked %zu\n", visits);
         fflush(stdout);
+        if (least)
+            noted(since, least);
     }
     return 0;
 }

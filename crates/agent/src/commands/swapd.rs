@@ -131,8 +131,8 @@ pub struct Arguments {
     /// of `pagewise devices`, or READ/WRITE such as 90/40us.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
     emulate: Vec<NamedDevice>,
-    /// The devices whose latencies the policy weighs, also as FASTDEVICE,SLOWDEVICE; default: those emulated, or
-    /// measured at the start.
+    /// The devices whose latencies the policy weighs, also as FASTDEVICE,SLOWDEVICE. Default: those emulated; otherwise
+    /// swapd measures a disk at the start, and assumes 1us for a fast tier in memory, more with --compress.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
     devices: Vec<NamedDevice>,
     /// Answer with the counts so far, as one JSON object, at this socket.
