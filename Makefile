@@ -2,7 +2,7 @@
 # docs: builds the documentation site in build/site; it opens without a network.
 # test: the tests that need no emulated guest and are not marked long; test-desk and test-live are its Python parts.
 # kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
-# test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them.
+# test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them; those of dist/ skip unless `make dist` ran.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes about 57 minutes.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,15 @@ from textwrap import wrap
 ROOT = Path(__file__).resolve().parents[1]
 WHEEL_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MAINTAINER = "pagewise developers <noreply@pagewise.example>"
+COMMON = {
+    "Apache License 2.0": "Apache-2.0",
+    "GNU Lesser General Public License 2.1": "LGPL-2.1",
+    "GNU Lesser General Public License 3": "LGPL-3",
+    "GNU General Public License 3": "GPL-3",
+}
+"""Texts of `--licenses` that each Debian has in /usr/share/common-licenses."""
+LICENCE_RULE = f"\n{'-' * 80}\n"
+"""The line before and after each heading of `--licenses` (tools/licenses.py)."""
 EXPECTED = ("embedded-library", "statically-linked-binary")
 """What lintian calls errors of a program without shared libraries."""
 PYTHON = "usr/lib/pagewise/python"
@@ -52,6 +62,7 @@ class Package:
     depends: str
     summary: str
     description: str
+    licences: str
     recommends: str = ""
     units: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
@@ -204,12 +215,7 @@ def fields(about: Package, architecture: str, size_kib: int) -> Iterator[str]:
 def documents(tree: Path, about: Package) -> None:
     """Copyright and changelog; manual pages and changelog compressed."""
     folder = tree / "usr/share/doc" / about.package
-    text = (
-        "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
-        "Upstream-Name: pagewise\n\n"
-        "Files: *\nCopyright: The pagewise developers\nLicense: Apache-2.0\n"
-        " On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
-    )
+    text = copyright_text((ROOT / about.licences).read_text(), tree / PYTHON)
     placed(folder / "copyright", text.encode(), 0o644)
     when = formatdate(commit_time(), localtime=False)
     entry = (
@@ -221,6 +227,43 @@ def documents(tree: Path, about: Package) -> None:
     for page in sorted((tree / "usr/share/man").rglob("*.1")):
         compressed(page.with_name(f"{page.name}.gz"), page.read_bytes())
         page.unlink()
+
+
+def copyright_text(licences: str, python: Path) -> str:
+    """What `--licenses` prints, then the licences of the libraries in the folder ``python``.
+
+    Debian has some texts already; its policy asks to name those instead of repeating them.
+    """
+    head, *rest = licences.split(LICENCE_RULE)
+    sections = list(zip(rest[::2], rest[1::2], strict=True))
+    libraries = [
+        library(info)
+        for info in sorted(python.glob("*.dist-info"))
+        if not info.name.startswith("pagewise")
+    ]
+    names = [f"{title}: on Debian, /usr/share/common-licenses/{COMMON[title]}" for title in COMMON]
+    shown = "".join(
+        f"{LICENCE_RULE}{title}{LICENCE_RULE}{text.rstrip()}\n"
+        for title, text in [*sections, *libraries]
+        if title not in COMMON
+    )
+    return "Copyright: The pagewise developers\n\n" + "\n".join([head.rstrip(), "", *names, shown])
+
+
+def library(info: Path) -> tuple[str, str]:
+    """Name and version of a Python library, and the texts of its licence."""
+    name, version = info.name.removesuffix(".dist-info").rsplit("-", 1)
+    files = [
+        path
+        for path in sorted(info.rglob("*"))
+        if path.is_file() and re.match(r"(?i)licen[cs]e|copying|notice|authors", path.name)
+    ]
+    if not any(re.match(r"(?i)licen[cs]e|copying", path.name) for path in files):
+        sys.exit(f"{info.name} has no text of its licence")
+    return (
+        f"{name} {version}, in /{PYTHON}",
+        "\n" + "\n\n".join(path.read_text().strip("\n") for path in files),
+    )
 
 
 def compressed(path: Path, content: bytes) -> None:
@@ -237,6 +280,14 @@ def scripts(about: Package) -> dict[str, str]:
         )
         clean = f"py3clean -p {about.package} /{PYTHON}\n"
         return {"postinst": shell(compile_all), "prerm": shell(clean)}
+    known = f"""\
+if [ "$1" = configure ]; then
+    # Notes the links that `systemctl enable` makes, so that purge removes them.
+    for unit in {units}; do
+        deb-systemd-helper update-state "$unit" >/dev/null || true
+    done
+fi
+"""
     restart = """\
 if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
     systemctl --system daemon-reload || true
@@ -263,7 +314,7 @@ if [ "$1" = purge ]; then
     rmdir --ignore-fail-on-non-empty /etc/pagewise.d 2>/dev/null || true
 fi
 """
-    return {"postinst": shell(restart), "prerm": shell(stop), "postrm": shell(after)}
+    return {"postinst": shell(known + restart), "prerm": shell(stop), "postrm": shell(after)}
 
 
 def shell(body: str) -> str:

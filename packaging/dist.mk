@@ -6,7 +6,9 @@ MACHINES := x86_64 aarch64 armv7
 AGENTS   := $(MACHINES:%=dist/pagewise-agent-%)
 PACKAGER := packaging/wheel.sh packaging/assemble_wheel.sh packaging/examples.txt tools/cross.sh tools/preload_libraries.sh
 
+# An agent alone lacks the long texts of GNU, which LICENSES.txt has.
 dist: dist-agents dist-wheel dist-wheel-aarch64 dist-debs
+	install -m 644 python/pagewise/licenses.txt dist/LICENSES.txt
 	cd dist && sha256sum $$(ls | grep -v '^SHA256SUMS$$') > SHA256SUMS
 	@ls -l dist
 
@@ -38,6 +40,7 @@ build/vendored: packaging/debian/vendored.txt | .venv/bin/maturin
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --target $@ -r $<
 
 dist/.deb-desk: dist/.wheel-x86_64 build/vendored .venv/.built $(DEB_TOOLS)
+	rm -f dist/pagewise-memory_*_amd64.deb
 	$(PYTHON) packaging/deb.py desk $$(ls dist/*_x86_64.whl) build/vendored dist
 	@touch $@
 
@@ -45,5 +48,6 @@ dist/.deb-desk: dist/.wheel-x86_64 build/vendored .venv/.built $(DEB_TOOLS)
 dist/.deb-agent-%: dist/pagewise-agent-% dist/pagewise-agent-x86_64 $(DEB_TOOLS) tools/preload_libraries.sh | .venv/bin/maturin
 	mkdir -p build/preload/$*
 	[ $* = armv7 ] || tools/preload_libraries.sh $* build/preload/$*
+	rm -f dist/pagewise-agent_*_$(DEBIAN_$*).deb
 	$(PYTHON) packaging/deb.py agent $< build/preload/$* $(DEBIAN_$*) dist
 	@touch $@

@@ -1,7 +1,9 @@
 """`make release`: what it refuses, and what it writes; nothing here releases anything."""
 
 import datetime
+import importlib.metadata
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,29 @@ sys.path.insert(0, str(ROOT / "tools"))
 import release  # noqa: E402 - a script of tools/
 import sbom  # noqa: E402 - a script of tools/
 
+BESIDE_CRATES = {
+    "pagewise": {
+        "pkg:npm/echarts@6.1.0",
+        "pkg:pypi/annotated-doc@0.0.7",
+        "pkg:pypi/jinja2@3.1.6",
+        "pkg:pypi/markdown-it-py@4.3.0",
+        "pkg:pypi/markupsafe@3.0.4",
+        "pkg:pypi/mdurl@0.1.2",
+        "pkg:pypi/numpy",
+        "pkg:pypi/pygments@2.21.0",
+        "pkg:pypi/rich@15.0.0",
+        "pkg:pypi/scipy",
+        "pkg:pypi/shellingham@1.5.4",
+        "pkg:pypi/typer@0.28.0",
+    },
+    "pagewise-agent": {
+        "pkg:deb/debian/elfutils?arch=source",
+        "pkg:deb/debian/gcc-12?arch=source",
+        "pkg:deb/debian/glibc?arch=source",
+        "pkg:deb/debian/zlib?arch=source",
+    },
+}
+"""The package URLs of the parts that are no crates."""
 CHANGELOG = "# Changelog\n\n## 0.2.0 - unreleased\n\n- new\n\n## 0.1.0 - 2026-01-01\n\n- old\n"
 
 
@@ -89,11 +114,88 @@ def test_the_version_is_set_in_every_manifest_and_the_changelog() -> None:
     )
 
 
+def test_the_tag_is_last_and_what_is_built_has_the_time_of_its_commit(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[tuple[str, ...]] = []
+    monkeypatch.setattr(release, "run", lambda *words: commands.append(words))
+    monkeypatch.setattr(release, "audited", list)
+    add_interface(tree)
+    release.release("0.2.0", is_dry=False)
+    last = [words[:2] for words in commands][-4:]
+    assert last == [("git", "commit"), ("make", "dist"), ("make", "test-dist"), ("git", "tag")]
+    assert "## 0.2.0 - unreleased" not in (tree / "CHANGELOG.md").read_text()
+
+
+def test_a_failure_after_the_commit_says_how_to_undo_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[tuple[str, ...]] = []
+
+    def run(*words: str) -> None:
+        commands.append(words)
+        if words == ("make", "test-dist"):
+            raise release.Refused("make test-dist failed")
+
+    monkeypatch.setattr(release, "run", run)
+    monkeypatch.setattr(release, "audited", list)
+    add_interface(tree)
+    with pytest.raises(release.Refused, match=r"test-dist failed; .*git reset --keep HEAD~1"):
+        release.release("0.2.0", is_dry=False)
+    assert ("git", "tag") not in [words[:2] for words in commands]
+
+
+def add_interface(tree: Path) -> None:
+    """Commits the list of options and functions that a release must have."""
+    folder = tree / "tests/compat/0.2.0"
+    folder.mkdir(parents=True)
+    (folder / "interface.json").write_text("{}\n")
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["add", "-A"], [*identity, "commit", "-qm", "interface"]):
+        subprocess.run(["git", *command], cwd=tree, check=True, timeout=300)
+
+
 def test_an_audit_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert [line.split(":")[1] for line in release.audited()] == [
         " not installed, so known vulnerabilities were not looked up"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("exit 0", "audit: nothing found"),
+        (
+            "echo 'ERROR: rich: Dependency not found on PyPI and could not be audited' >&2; exit 1",
+            "audit: no data available here, so known vulnerabilities were not looked up",
+        ),
+    ],
+)
+def test_an_audit_without_data_does_not_pass_for_one_that_found_nothing(
+    monkeypatch: pytest.MonkeyPatch, script: str, wanted: str
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(release, "AUDITS", {"audit": ["sh", "-c", script]})
+    assert list(release.audited()) == [wanted]
+
+
+def test_an_audit_that_finds_something_refuses_the_release_without_the_other_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = "echo 'rich could not be audited'; echo 'Found 1 known vulnerability in x'; exit 1"
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    monkeypatch.setattr(release, "AUDITS", {"audit": ["sh", "-c", script]})
+    with pytest.raises(release.Refused, match="Found 1 known vulnerability"):
+        list(release.audited())
+
+
+def test_an_audit_that_finds_something_stops_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    found = "echo 'Found 1 known vulnerability'; exit 1"
+    monkeypatch.setattr(release, "AUDITS", {"audit": ["sh", "-c", found]})
+    with pytest.raises(release.Refused, match="Found 1 known vulnerability"):
+        list(release.audited())
 
 
 @pytest.mark.parametrize("program", ["pagewise", "pagewise-agent"])
@@ -103,10 +205,32 @@ def test_the_list_of_parts_has_a_checksum_and_a_licence_for_each_crate(program: 
     except RuntimeError as error:
         pytest.skip(str(error))
     assert json.loads(json.dumps(bill)) == bill and bill["bomFormat"] == "CycloneDX"
-    crates = [part for part in bill["components"] if "purl" in part]
+    crates = [part for part in bill["components"] if part.get("purl", "").startswith("pkg:cargo/")]
     assert len(crates) > 40
     assert all(part["licenses"] and len(part["hashes"][0]["content"]) == 64 for part in crates)
     references = [part["bom-ref"] for part in bill["components"]]
     assert len(references) == len(set(references))
     names = {part["name"] for part in bill["components"]}
     assert {"parquet", "zstd"} <= names and "syn" not in names
+    beside = {
+        part["purl"]
+        for part in bill["components"]
+        if "purl" in part and not part["purl"].startswith("pkg:cargo/")
+    }
+    assert beside == BESIDE_CRATES[program]
+
+
+def test_the_list_of_parts_has_the_python_libraries_that_pagewise_names() -> None:
+    listed = {part["name"]: part.get("version") for part in sbom.python_libraries()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in project["dependencies"]:
+        name, is_pinned, version = requirement.partition("==")
+        assert listed[re.split("[<>=]", name)[0]] == (version if is_pinned else None)
+
+
+def test_the_licences_of_vendored_libraries_are_those_that_they_declare() -> None:
+    for part in sbom.python_libraries():
+        (licence,) = (row["license"]["id"] for row in part["licenses"])
+        about = importlib.metadata.metadata(part["name"])
+        declared = [about["License-Expression"], about["License"], *about.get_all("Classifier", [])]
+        assert licence.split("-")[0] in " ".join(filter(None, declared)), part["name"]

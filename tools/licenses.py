@@ -5,7 +5,8 @@
 
 `pagewise --licenses` and `pagewise-agent --licenses` print these texts. They come from Cargo.lock
 and the sources of the crates, which a build has fetched. Of several licences the first in ACCEPTED
-counts; a crate without any of them ends the program with status 1.
+counts; a crate without any of them ends the program with status 1. Only `pagewise` has the long
+texts of GNU, since the static agent must stay below 8 MB; dist/LICENSES.txt has them too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dependencies import PROGRAMS, ROOT, Package, shipped
@@ -33,6 +35,48 @@ VENDORED = {
 """Libraries in C inside crates: their names, licences, and the files with the texts."""
 IN_THE_REPORT = ("ECharts 6.1.0", "Apache-2.0", "python/pagewise/report/vendor/NOTICE")
 """The script in each report."""
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A library of Debian in the static agent: its name, the licence that applies, its source."""
+
+    name: str
+    licence: str
+    source: str
+
+
+LINKED = (
+    Linked("glibc", "LGPL-2.1-or-later", "https://sources.debian.org/src/glibc/"),
+    Linked("libelf", "LGPL-3.0-or-later", "https://sources.debian.org/src/elfutils/"),
+    Linked(
+        "libgcc",
+        "GPL-3.0-or-later WITH GCC-exception-3.1",
+        "https://sources.debian.org/src/gcc-12/",
+    ),
+    Linked("zlib", "Zlib", "https://sources.debian.org/src/zlib/"),
+)
+"""What tools/static_agents.sh links in. libelf is also under GPL-2.0-or-later."""
+ABOUT_LINKED = """\
+The static pagewise-agent, which packages and downloads have, contains these libraries as Debian 12
+builds them. To link it with changed ones, run tools/static_agents.sh of the sources of pagewise.
+`pagewise --licenses` prints the licences of GNU, and LICENSES.txt beside the downloads has them;
+https://www.gnu.org/licenses/ does, too.
+"""
+STANDARD_LIBRARY = ("Rust standard library", "Apache-2.0")
+BPF_PROGRAMS = ("BPF programs of pagewise-agent", "BSD-2-Clause")
+ABOUT_BPF_PROGRAMS = """\
+Copyright The pagewise developers. The sources, crates/recorder/bpf, are under GPL-2.0-only or
+BSD-2-Clause, whichever you choose. The conditions of BSD-2-Clause are those of libbpf, above."""
+SOURCES_OF_C = "libbpf-sys"
+"""The crate that has sources of libelf and zlib, which we do not build, with the licences."""
+GNU = {
+    "GNU Lesser General Public License 2.1": "libbpf/LICENSE.LGPL-2.1",
+    "GNU Lesser General Public License 3": "elfutils/COPYING-LGPLV3",
+    "GNU General Public License 3": "elfutils/COPYING",
+}
+"""The texts of GNU, which `pagewise` prints in full, by their files in that crate."""
+APACHE = re.compile(r"(?s) *Apache License\n *Version 2\.0,.*?END OF TERMS AND CONDITIONS")
 RULE = "-" * 80
 
 
@@ -60,12 +104,16 @@ def text_of(program: str) -> str:
     width = max(len(name) for name, _, _ in parts)
     lines = [
         f"{program} is under the Apache License 2.0. It contains the following software under the",
-        "licences named. Their texts follow; that of the Apache License 2.0 is at the end.",
+        "licences named. Their texts follow.",
         "",
         *(f"{name.ljust(width)}  {' and '.join(licences)}" for name, licences, _ in parts),
     ]
     for names, text in grouped([(name, text) for name, _, text in parts if text]):
         lines += ["", RULE, ", ".join(names), RULE, "", text]
+    for name, path in GNU.items() if program == "pagewise" else ():
+        # Linux's files say first how to name the licence in a source file.
+        text = cleaned((folder_of_c() / path).read_text().rpartition("License-Text:\n")[2])
+        lines += ["", RULE, name, RULE, "", text]
     lines += ["", RULE, "Apache License 2.0", RULE, "", (ROOT / "LICENSE").read_text().rstrip()]
     return "\n".join(lines) + "\n"
 
@@ -94,6 +142,28 @@ def parts_of(program: str) -> Iterator[tuple[str, list[str], str]]:
                 [licence],
                 cleaned((folder / path).read_text()),
             )
+    yield STANDARD_LIBRARY[0], [STANDARD_LIBRARY[1]], ""
+    for part in LINKED:
+        if program == "pagewise-agent":
+            yield part.name, [part.licence], text_of_linked(part)
+        else:
+            yield f"{part.name} in pagewise-agent", [part.licence], text_of_linked(part)
+    if program == "pagewise-agent":
+        yield BPF_PROGRAMS[0], [BPF_PROGRAMS[1]], ABOUT_BPF_PROGRAMS
+
+
+def text_of_linked(part: Linked) -> str:
+    """The text about a library of Debian: the licence of zlib, or where those of GNU are."""
+    if part.licence == "Zlib":
+        return cleaned((folder_of_c() / "zlib/LICENSE").read_text())
+    rows = [row for row in LINKED if row.licence != "Zlib"]
+    return "\n".join([ABOUT_LINKED, *(f"{row.name}: {row.licence}, {row.source}" for row in rows)])
+
+
+def folder_of_c() -> Path:
+    """The folder of the crate with the sources of libelf and zlib."""
+    packages = (row for row in shipped("pagewise-agent") if row["name"] == SOURCES_OF_C)
+    return Path(next(packages)["manifest_path"]).parent
 
 
 def chosen(package: Package) -> list[str]:
@@ -117,7 +187,8 @@ def texts_of(package: Package, licences: list[str]) -> str:
     for licence in licences:
         if licence != "Apache-2.0":
             wanted += [file_of(licence, files)] if file_of(licence, files) else []
-    return "\n\n".join(cleaned(path.read_text(errors="replace")) for path in wanted)
+    texts = (cleaned(path.read_text(errors="replace")) for path in wanted)
+    return "\n\n".join(APACHE.sub("[Apache License 2.0]", text) for text in texts)
 
 
 def file_of(licence: str, files: list[Path]) -> Path | None:

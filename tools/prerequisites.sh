@@ -34,6 +34,8 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v dmsetup >/dev/null 2>&1 || need dmsetup
     command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
     command -v stress-ng >/dev/null 2>&1 || need stress-ng
+    # Bare Debian roots for tests/dist. openssh-server is not here, since Debian starts it: tools/dist_setup.sh.
+    command -v mmdebstrap >/dev/null 2>&1 || need mmdebstrap
     # The preload library is tested with these: other allocators, a server with its own, a tracer.
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2" ] || need libjemalloc2
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libmimalloc.so.2" ] || need libmimalloc2.0

@@ -6,6 +6,9 @@
 The tree must be clean, and CHANGELOG.md must have a section `## VERSION - unreleased`. --dry-run
 checks everything that needs no tests, writes notes and lists of parts to build/release, and changes
 nothing else. Nothing is published: the last lines say which commands do that.
+
+The version is in two files. Cargo.toml has it for both programs, the wheel and the Debian packages;
+studies/pyproject.toml repeats it, since flit, which builds the studies, does not read Cargo.toml.
 """
 
 from __future__ import annotations
@@ -25,9 +28,14 @@ VERSIONED = ("Cargo.toml", "studies/pyproject.toml")
 VERSION_LINE = re.compile(r'(?m)^version = "([^"]+)"$')
 AUDITS = {
     "cargo-deny": ["cargo", "deny", "check", "advisories", "bans", "sources"],
-    "pip-audit": ["pip-audit", "--progress-spinner", "off", "."],
+    "pip-audit": ["pip-audit", "--strict", "--progress-spinner", "off", "."],
 }
 """Programs that look up known vulnerabilities, if they are installed; they need a network."""
+NO_DATA = "could not be audited"
+"""What pip-audit prints about a dependency if its source of vulnerabilities does not know it."""
+FOUND = "known vulnerabilit"
+"""What pip-audit prints about a dependency with vulnerabilities, also beside `NO_DATA`."""
+AUDIT_HUNG_S = 1800
 
 
 class Refused(Exception):
@@ -69,16 +77,22 @@ def release(version: str, *, is_dry: bool) -> None:
         run(sys.executable, "tools/sbom.py", str(folder))
         (folder / "NOTES.md").write_text(notes)
         print(f"would run make test-all, set version {version} in {', '.join(VERSIONED)},")
-        print(f"date CHANGELOG.md, run make dist, commit, and tag v{version}")
+        print("date CHANGELOG.md, commit, run make dist and make test-dist, and")
+        print(f"tag v{version}")
         return
     run("make", "test-all")
     set_version(version)
     run("make", "build")
     run(sys.executable, "tools/sbom.py", str(folder))
     (folder / "NOTES.md").write_text(notes)
-    run("make", "dist")
+    # Wheels and Debian packages carry the time of the last commit, which must be that of the tag.
     run("git", "commit", "--quiet", "-am", f"Release {version}")
-    run("git", "tag", "-a", f"v{version}", "-m", f"pagewise {version}")
+    try:
+        run("make", "dist")
+        run("make", "test-dist")
+        run("git", "tag", "-a", f"v{version}", "-m", f"pagewise {version}")
+    except Refused as error:
+        raise Refused(f"{error}; to undo the commit: git reset --keep HEAD~1") from error
     print(f"dist has the artifacts. To publish: git push origin HEAD v{version},")
     print("then upload dist with dist/NOTES.md as the text of the release.")
 
@@ -142,8 +156,19 @@ def audited() -> Iterator[str]:
         if shutil.which(name) is None:
             yield f"{name}: not installed, so known vulnerabilities were not looked up"
             continue
-        run(*command)
-        yield f"{name}: nothing found"
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=AUDIT_HUNG_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise Refused(f"{' '.join(command)} did not end in {AUDIT_HUNG_S} s") from error
+        shown = f"{done.stdout}{done.stderr}".strip()
+        if done.returncode == 0:
+            yield f"{name}: nothing found"
+        elif NO_DATA in shown and FOUND not in shown:
+            yield f"{name}: no data available here, so known vulnerabilities were not looked up"
+        else:
+            raise Refused(f"{' '.join(command)} failed:\n{shown}")
 
 
 def run(*command: str) -> None:

@@ -21,9 +21,7 @@ REFERENCES = REPOSITORY / "examples/page-size/photo.pwf"
 SYSTEM_TRACE = REPOSITORY / "examples/phone.perfetto-trace.gz"
 QUESTIONS = {
     "analyze": ("analyze", RECORDING),
-    "misses": (
-        *("misses", RECORDING, "--policy", "lru,arc,s3-fifo,tinylfu", "--frames", "64MiB"),
-    ),
+    "misses": ("misses", RECORDING, "--policy", "lru,arc,s3-fifo,tinylfu", "--frames", "64MiB"),
     "simulate": (
         *("simulate", RECORDING, "--architecture", "hierarchical", "--fast-tier", "64MiB"),
         *("--fast", "zram-lz4", "--slow", "emmc-5.1"),
