@@ -469,6 +469,11 @@ def phone() -> list[dict[str, Any]]:
         "parts": parts | {"cpu_s": 0.7, "rest_s": -0.2},
         "kills": 1,
         "kills_before": 0,
+        "main_thread": {"running_s": 0.25, "runnable_s": None},
+        "other_threads": {"running_s": 0.125, "runnable_s": 0.0},
+        "cache_miss_bytes": 2 * MIB,
+        "files": [{"device": EVIL, "inode": 12, "bytes": MIB, "refault_bytes": 0}],
+        "swap_in_bytes": None,
     }
     judged = {"answer": None, "why": "cannot tell, because the trace lacks PSI"}
     kill = {
@@ -503,9 +508,20 @@ def phone() -> list[dict[str, Any]]:
         "accesses": [0.0, None, 2.5],
     }
     heat = {"start_s": 1.0, "bin_s": 0.5, "regions": 9, "ranges": [warm]}
+    replay = {
+        **{name: kill_replay()[name] for name in ("freezes", "policies")},
+        **{"moments": 2, "duration_s": 2.0, "total_bytes": 99 * MIB, "memory": [], "recorded": []},
+        **dict.fromkeys(("has_watermarks", "has_weights"), False),
+    }
     return [
         {"schema": "pagewise.launches/1", **about, "launches": [launch]},
-        {"schema": "pagewise.trace-kills/1", **about, "shows_kills": True, "kills": [kill]},
+        {
+            "schema": "pagewise.trace-kills/1",
+            **about,
+            "shows_kills": True,
+            "kills": [kill],
+            "replay": replay,
+        },
         {"schema": "pagewise.pressure/1", **about, "intervals": [interval], "heat": heat},
     ]
 

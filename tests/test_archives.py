@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from pagewise.references import references_info
 
 ROOT = Path(__file__).resolve().parents[1]
 SEEDS = ROOT / "fuzz/seeds"
+SAMPLE = ROOT.parent / "shared/data/formats/memtrace/drmemtrace.simple_app.trace.zip"
+"""A trace that DynamoRIO recorded, of version 4, from the tests of its repository (BSD licence)."""
 
 
 def zipped(path: Path, files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -75,6 +78,38 @@ def test_chunks_of_drmemtrace_are_one_trace(tmp_path: Path) -> None:
         "drmemtrace",
         1,
         [],
+    )
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="no recording of DynamoRIO in ../shared")
+def test_the_counts_of_a_recording_of_dynamorio(tmp_path: Path) -> None:
+    """By the types of its entries (`trace_type_t` in DynamoRIO's trace_entry.h).
+
+    Reads are 0, writes 1, fetched instructions 10 to 16. Those of type 29 are not fetched again.
+    """
+    with zipfile.ZipFile(SAMPLE) as archive:
+        data = b"".join(archive.read(name) for name in sorted(archive.namelist()))
+    kinds = Counter(kind for kind, _, _ in struct.iter_unpack("<HHQ", data))
+    instructions = sum(kinds[kind] for kind in range(10, 17))
+    # It has no bundles, no prefetches and no entry of a later type that is a reference.
+    assert set(kinds) <= {0, 1, *range(10, 17), *range(22, 27), 28, 29, 47}
+    assert (instructions, kinds[0], kinds[1], kinds[29]) == (136_051, 31_507, 12_338, 361)
+    output = tmp_path / "o.pwf"
+    done = run("import", str(SAMPLE), "--as", "refs", "-o", str(output), "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["instructions"], report["reads"], report["writes"]) == (
+        instructions,
+        kinds[0],
+        kinds[1],
+    )
+    assert (report["format"], report["threads"]) == ("drmemtrace", kinds[22])
+    assert (report["rejected"], report["losses"]) == (0, [])
+    info = references_info(output)
+    assert (info["instructions"], info["reads"], info["writes"]) == (
+        instructions,
+        kinds[0],
+        kinds[1],
     )
 
 

@@ -330,6 +330,8 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         (["probe", "."], 2, "probe is a command of pagewise devices: pagewise devices probe\n"),
         (["remote", "board", "record", "--ring", "10min", "-o", "kept"], 2, "takes no --ring"),
         (["remote", "board", "record", "--ring=10min"], 2, "docs/recording.md"),
+        (["remote", "board", "record", "-o", "TRACE"], 2, "name another file: `remote` replaces"),
+        (["remote", "board", "record", "-o", "absent/x"], 3, "cannot write to the folder absent"),
         ([*SIMULATE, "--slow", "ufs3.1"], 2, "\n  Did you mean ufs-3.1?\n"),
         ([*SIMULATE, "--fast", "zram"], 2, "\n  Did you mean zram-lz4 or zram-zstd?\n"),
         ([*SIMULATE, "--architecture", "hybird"], 2, "\n  Did you mean hybrid?\n"),

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import perfetto_traces
 import pytest
@@ -57,7 +58,11 @@ def test_a_written_trace_has_the_counts_of_the_bindings(tmp_path: Path) -> None:
         assert system["generic_events"] == {"mm_vmscan_lru_shrink_inactive": times}
         assert result["header"]["losses"] == []
         unanswered = [row["question"] for row in result["questions"] if not row["is_answered"]]
-        assert unanswered == ["how long a launch ran, and how long it waited for a CPU or for I/O"]
+        assert unanswered == [
+            "how long a launch ran, and how long it waited for a CPU or for I/O (launches)",
+            "how long threads compacted memory (pressure)",
+            "which addresses were used when, by DAMON (pressure)",
+        ]
         if name == "plain":
             assert (result["accesses"], result["header"]["kind"]) == (1, "block")
             assert result["header"]["devices"] == ["254,5"]
@@ -95,7 +100,12 @@ def test_losses_and_unknown_fields_are_counted(tmp_path: Path) -> None:
     # Field 500 of a packet, and field 900 of an event, which no version of Perfetto has.
     unknown_packet = bytes.fromhex("0a03 a01f01")
     unknown_event = bytes.fromhex("0a07 0a05 1203 a23800")
-    data = writer.bytes() + unknown_packet + unknown_event
+    samples = every_sample(writer)
+    for sample in samples.values():
+        sample.MergeFromString(bytes.fromhex("a01f01"))  # field 500, a number
+    # A number that does not end, in a process of ProcessStats and in ProcessStats itself.
+    damaged = bytes.fromhex("0a06 4a04 0a02 0880  0a04 4a02 0880")
+    data = writer.bytes() + unknown_packet + unknown_event + damaged
     result = info_of(perfetto_traces.write(tmp_path / "trace", data))
     losses = {loss["what"]: loss["count"] for loss in result["header"]["losses"]}
     assert losses == {
@@ -103,12 +113,62 @@ def test_losses_and_unknown_fields_are_counted(tmp_path: Path) -> None:
         "gaps in the packets of a writer": 1,
         "events that the kernel's ring buffers overwrote or dropped": 7,
         "chunks of packets that Perfetto's buffers overwrote": 3,
+        "samples that are damaged": 1,
+        "packets that are damaged": 1,
     }
     unknown = {
         (row["message"], row["number"]): row["count"]
         for row in result["header"]["system"]["unknown_fields"]
     }
-    assert unknown == {("TracePacket", 500): 1, ("FtraceEvent", 900): 1}
+    expected = {("TracePacket", 500): 1, ("FtraceEvent", 900): 1}
+    assert unknown == expected | {(name, 500): 1 for name in samples}
+
+
+def every_sample(writer: perfetto_traces.Writer) -> dict[str, Any]:
+    """Adds a message of each type that samples of the system have, and returns them by name."""
+
+    def packet() -> Any:
+        return writer.packet(time_ns=perfetto_traces.BOOT_NS + 60)
+
+    tree, stats = packet().process_tree, packet().process_stats
+    system, log = packet().sys_stats, packet().android_log
+    line = log.events.add(timestamp=perfetto_traces.WALL_NS + 60, tag="am_wtf")
+    return {
+        "ProcessTree": tree,
+        "ProcessTree.Process": tree.processes.add(pid=50),
+        "ProcessTree.Thread": tree.threads.add(tid=51),
+        "ProcessStats": stats,
+        "ProcessStats.Process": stats.processes.add(pid=50),
+        "SysStats": system,
+        "SysStats.MeminfoValue": system.meminfo.add(key="MEMINFO_MEM_FREE"),
+        "SysStats.VmstatValue": system.vmstat.add(key="VMSTAT_PSWPIN"),
+        "SysStats.PsiSample": system.psi.add(resource="PSI_RESOURCE_IO_SOME"),
+        "AndroidLogPacket": log,
+        "AndroidLogPacket.LogEvent": line,
+        "AndroidLogPacket.LogEvent.Arg": line.args.add(int_value=1),
+    }
+
+
+def test_every_field_of_a_sample_in_the_bindings_is_known(tmp_path: Path) -> None:
+    writer = perfetto_traces.Writer()
+    writer.begin()
+    for message in every_sample(writer).values():
+        for field in message.DESCRIPTOR.fields:
+            if field.message_type is None:
+                is_text = field.cpp_type == field.CPPTYPE_STRING
+                value = field.enum_type.values[0].number if field.enum_type else 1
+                value = "text" if is_text else value
+                if field.is_repeated:
+                    getattr(message, field.name).append(value)
+                else:
+                    setattr(message, field.name, value)
+            elif field.is_repeated:
+                getattr(message, field.name).add()
+            else:
+                getattr(message, field.name).SetInParent()
+    result = info_of(perfetto_traces.write(tmp_path / "trace", writer.bytes()))
+    assert result["header"]["system"]["unknown_fields"] == []
+    assert result["header"]["losses"] == []
 
 
 def test_a_cut_file_keeps_what_came_before(tmp_path: Path) -> None:

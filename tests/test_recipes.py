@@ -1,6 +1,7 @@
 """`pagewise list recipes`: Perfetto accepts the configurations, and info knows their events."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,31 @@ def test_the_log_and_proc_are_recipes_where_a_command_reads_them() -> None:
     for recipe in RECIPES:
         events = recipe.tracefs().split(" > set_event")[0].split("echo ")[-1].split()
         assert events == recipe.events() and all(event.count(":") == 1 for event in events)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_recorders_of_kernel_events_have_the_markers_and_events_of_the_configuration(
+    recipe: Recipe,
+) -> None:
+    """Only sched_blocked_reason is left out: stock Linux 6.1 and 6.12 lack it."""
+    of_android = "sched:sched_blocked_reason"
+    for line in (recipe.trace_cmd(), recipe.tracefs()):
+        commands = line.split("; ")
+        assert ("atrace" in line) == bool(recipe.atrace)
+        if recipe.atrace:
+            first = shlex.split(commands[0])
+            assert first[:2] == ["atrace", "--async_start"]
+            assert first[2:] == ["-a", ",".join(recipe.apps), *recipe.atrace]
+            assert commands[-1] == "atrace --async_stop > /dev/null"
+        stock = {event.replace("/", ":") for event in recipe.ftrace} - {of_android}
+        assert {word for word in line.split() if word.count(":") == 1} == stock
+
+
+def test_markers_and_scores_are_recorded_for_launches_and_kills() -> None:
+    for name in ("launches", "kills"):
+        (recipe,) = (recipe for recipe in RECIPES if recipe.name == name)
+        assert "am" in recipe.atrace
+        assert "oom:oom_score_adj_update" in recipe.events()
 
 
 @pytest.mark.parametrize(

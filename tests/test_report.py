@@ -82,6 +82,23 @@ def test_every_block_is_json_and_every_table_is_embedded(page: Elements) -> None
     assert {len(row) for row in cells["rows"]} == {len(cells["columns"])}
 
 
+def test_a_trace_has_the_whole_split_of_a_launch_and_what_policies_would_have_killed(
+    page: Elements,
+) -> None:
+    launches, policies = (
+        json.loads(page.blocks[f"table-system-trace-{name}"]) for name in ("launches", "policies")
+    )
+    # A name is the name in the CSV file.
+    names = [column["name"] for column in launches["columns"]]
+    (launch,) = (dict(zip(names, row, strict=True)) for row in launches["rows"])
+    assert (launch["cpu_s"], launch["running_s"], launch["runnable_s"]) == (0.7, 0.375, None)
+    assert (launch["cache_miss_bytes"], launch["swap_in_bytes"]) == (2 << 20, None)
+    assert (launch["kills_before"], launch["kills"]) == (0, 1)
+    assert launch["files"] == f"{EVIL} 12: 1 MiB"
+    rows = [row[1:] for row in policies["rows"]]
+    assert rows == [["largest", 1, 1, None, None, 0, 1], ["lmkd", 0, 0, None, None, 0, 1]]
+
+
 def test_hostile_names_stay_text(page: Elements) -> None:
     names = json.dumps([json.loads(text) for text in page.blocks.values()])
     assert json.dumps(EVIL)[1:-1] in names

@@ -14,7 +14,11 @@ from perfetto_traces import BOOT_NS, Writer, event
 from phone_traces import EXAMPLE, LMKD, MS, SECOND, SYSTEM_SERVER, phone
 
 import pagewise
+from pagewise.commands.kills import would_have
+from pagewise.commands.launches import further
 from pagewise.commands.system_options import tell
+from pagewise.types import PolicyReplay, TraceLaunch, Victim
+from pagewise.units import format_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT.parent / "shared/data/formats/perfetto/startup_part.perfetto-trace"
@@ -131,6 +135,50 @@ def test_a_kill_in_ample_memory_is_needless_and_one_in_a_freeze_late(tmp_path: P
     assert (early["late"]["answer"], early["wrong_victim"]["answer"]) == (False, False)
     assert (late["needless"]["answer"], late["late"]["answer"]) == (False, True)
     assert "80 %" in late["late"]["why"]
+
+
+def test_the_screen_says_what_each_policy_would_have_done() -> None:
+    shown = run("kills", str(EXAMPLE)).stdout.splitlines()
+    at = "replayed at the trace's samples, would have killed"
+    assert shown[-2:] == [
+        f"lmkd, {at} no process",
+        f"largest, {at} com.example.feed; kills that agree: 0 of 2",
+    ]
+    replay = pagewise.kills(EXAMPLE)["replay"]
+    assert replay is not None
+    largest = replay["policies"][1]
+    decision = largest["decisions"][0]
+    unnamed: Victim = {**decision["victims"][0], "name": ""}
+    twice: PolicyReplay = {
+        **largest,
+        "decisions": [{**decision, "victims": [unnamed]}, decision],
+        "victims_named": 1,
+        "victims_not_named": 2,
+        "false_alarms": 1,
+        "missed_freezes": 1,
+    }
+    assert would_have(twice, 4) == (
+        f"largest, {at} pid 3200 and 1 more; kills that agree: 1 of 3; false alarms: 1; "
+        "missed freezes: 1 of 4"
+    )
+
+
+def test_the_screen_of_launches_says_more_of_the_slowest() -> None:
+    found = pagewise.launches(EXAMPLE)["launches"]
+    slowest = max(found, key=lambda launch: launch["duration_s"])
+    main, others = slowest["main_thread"], slowest["other_threads"]
+    assert main is not None and others is not None and main["runnable_s"] is not None
+    assert others["runnable_s"] is not None
+    ran = format_seconds(main["running_s"] + others["running_s"])
+    ready = format_seconds(main["runnable_s"] + others["runnable_s"])
+    line = f"com.example.mail: all threads ran {ran} and were ready without a CPU {ready}; "
+    assert f"{line}swapped in: unknown; kills in the 10 s before: 1.\n" in (
+        run("launches", str(EXAMPLE)).stdout
+    )
+    swapped: TraceLaunch = {**slowest, "swap_in_bytes": 3 << 20, "kills_before": None}
+    assert further(swapped) == f"{line}swapped in: 3 MiB; kills in the 10 s before: unknown."
+    of_log: TraceLaunch = {**slowest, "main_thread": None, "other_threads": None}
+    assert further(of_log) == "com.example.mail: kills in the 10 s before: 1."
 
 
 def test_a_trace_without_samples_says_what_it_lacks(tmp_path: Path) -> None:
@@ -406,10 +454,136 @@ def test_other_files_are_refused_with_what_was_expected(tmp_path: Path) -> None:
         assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("tag", ["lowmemorykiller", "lmkd"])
+def test_a_log_has_the_kills_of_lmkd_under_either_tag(tmp_path: Path, tag: str) -> None:
+    kill = "Kill 'com.example.mail' (3000), uid 10001, oom_score_adj 905 to free 9kB rss, 0kB swap"
+    line = f"03-17 16:13:38.000   300   300 I {tag}: {kill}; reason: low watermark is breached\n"
+    (found,) = pagewise.kills(written(tmp_path / "log", line.encode()))["kills"]
+    assert (found["process"], found["pid"], found["adj"]) == ("com.example.mail", 3000, 905)
+    assert found["sources"] == ["lmkd-log"]
+
+
+LAUNCHING = f"S|{SYSTEM_SERVER}|launchingActivity#1|1"
+STARTED = "START u0 {act=android.intent.action.MAIN cmp=com.example.maps/.Main} from uid 10001"
+UNFINISHED = {
+    "nothing": ([], "", None, None),
+    "the marker of Android 12": (
+        [(5, SYSTEM_SERVER, f"S|{SYSTEM_SERVER}|launching: com.example.warm|9")],
+        "",
+        "com.example.warm",
+        3300,
+    ),
+    "a line of the log": ([], STARTED, "com.example.maps", None),
+    "the process that resumes": (
+        [(5, 3300, "B|3300|activityResume")],
+        "",
+        "com.example.warm",
+        3300,
+    ),
+    "two processes": (
+        [(5, 3300, "B|3300|activityResume"), (9, 3000, "B|3000|activityResume")],
+        "",
+        None,
+        None,
+    ),
+    "another launch": (
+        [
+            (5, 3300, "B|3300|activityResume"),
+            (700, SYSTEM_SERVER, f"S|{SYSTEM_SERVER}|launchingActivity#2|2"),
+            (900, SYSTEM_SERVER, f"F|{SYSTEM_SERVER}|launchingActivity#2|2"),
+        ],
+        "",
+        None,
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNFINISHED)
+def test_a_launch_that_never_ends_has_the_name_that_the_trace_has(
+    tmp_path: Path, case: str
+) -> None:
+    marks, line, process, pid = UNFINISHED[case]
+    made = phone_traces.Phone(1, seconds=4)
+    made.process(SYSTEM_SERVER, "system_server", adj=-900, rss_kb=1000)
+    made.process(3000, "com.example.mail", adj=0, rss_kb=1000)
+    made.process(3300, "com.example.warm", adj=0, rss_kb=1000)
+    made.mark(2 * SECOND, SYSTEM_SERVER, LAUNCHING)
+    for after_ms, tid, text in marks:
+        made.mark(2 * SECOND + after_ms * MS, tid, text)
+    if line:
+        phone_traces.log_line(made, 2 * SECOND + MS, "ActivityTaskManager", line)
+    found = pagewise.launches(written(tmp_path / "trace", made.bytes()))
+    assert (found["launches"], found["unfinished"]) == ([], 1)
+    (launch,) = found["unfinished_launches"]
+    assert (launch["process"], launch["pid"]) == (process, pid)
+    assert launch["start_s"] == pytest.approx(2, abs=0.01)
+
+
+def test_compaction_is_an_interval_of_each_thread_and_no_reclaim(tmp_path: Path) -> None:
+    made = phone_traces.Phone(1, seconds=5)
+    made.process(3000, "com.example.mail", adj=905, rss_kb=1000)
+    made.process(61, "kcompactd0", adj=0, rss_kb=0)
+    for start_ns, tid, length_ns in ((SECOND, 3000, 4 * MS), (3 * SECOND, 61, 6 * MS)):
+        made.emit(start_ns, 1, tid, "mm_compaction_begin")
+        made.emit(start_ns + length_ns, 1, tid, "mm_compaction_end")
+    found = pagewise.pressure(written(tmp_path / "trace", made.bytes()))
+    assert near(found["compaction_s"], 10 * MS)
+    intervals = [each for each in found["intervals"] if each["kind"] == "compaction"]
+    causes = [[cause["process"] for cause in each["processes"]] for each in intervals]
+    assert causes == [["com.example.mail"], ["kcompactd0"]]
+    assert [near(each["busy_s"], ms * MS) for each, ms in zip(intervals, (4, 6), strict=True)]
+    assert found["direct_reclaim_s"] is None
+    assert pagewise.pressure(EXAMPLE)["compaction_s"] is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ROOT / "fuzz/seeds/damo/small",
+        pytest.param(
+            SAMPLE.parents[1] / "damon/damo_perf.data.script",
+            marks=pytest.mark.skipif(not SAMPLE.exists(), reason="is not on this machine"),
+        ),
+    ],
+    ids=lambda path: path.name,
+)
+def test_info_of_regions_of_damon_names_the_command_that_maps_them(path: Path) -> None:
+    shown = run("info", str(path)).stdout
+    question = "which addresses were used when, by DAMON (pressure)"
+    assert f"answers\t{question}\n" in shown and f"does not answer\t{question}" not in shown
+    assert f"To see the answers: pagewise pressure {path}\n" in shown
+    assert "every analysis" not in shown
+    assert "pagewise kills" not in shown and "pagewise launches" not in shown
+
+
+def test_info_of_a_phone_names_the_three_commands_also_after_an_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path / "phone", phone(7).bytes())
+    commands = [
+        f"To see the answers: pagewise {name} " for name in ("launches", "pressure", "kills")
+    ]
+    lines = run("info", str(path)).stdout.splitlines()
+    assert [line for line in lines if line.startswith("To see")] == [
+        f"{command}{path}" for command in commands
+    ]
+    imported = tmp_path / "t.parquet"
+    pagewise.import_trace([path], imported)
+    lines = run("info", str(imported)).stdout.splitlines()
+    assert [line for line in lines if line.startswith("To see")] == [
+        f"{command}phone" for command in commands
+    ]
+
+
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the public sample is not on this machine")
 def test_a_real_trace_that_is_cut_within_a_launch_says_so() -> None:
     found = pagewise.launches(SAMPLE)
     assert (found["launches"], found["unfinished"]) == ([], 1)
+    (launch,) = found["unfinished_launches"]
+    assert launch["process"] == "androidx.benchmark.integration.macrobenchmark.target"
+    assert launch["pid"] == 7663
     assert "mm_filemap_add_to_page_cache" in " ".join(found["lacks"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import quote
 
 SECONDS = 60
 """How long a recording by a recipe lasts."""
@@ -78,16 +79,30 @@ class Recipe:
         return "\n".join(lines)
 
     def trace_cmd(self) -> str:
-        """The command that records the kernel events with trace-cmd."""
+        """The command that records the kernel events with trace-cmd, and Android's markers."""
         options = " ".join(f"-e {event}" for event in self.events())
-        return f"trace-cmd record -C boot {options} sleep {SECONDS}"
+        return self.with_markers(f"trace-cmd record -C boot {options} sleep {SECONDS}")
 
     def tracefs(self) -> str:
-        """The commands that record the kernel events as text, with a shell only."""
-        return (
-            f"cd /sys/kernel/tracing; echo boot > trace_clock; echo {' '.join(self.events())} > "
-            f"set_event; timeout {SECONDS} cat trace_pipe > /tmp/trace.txt; echo > set_event"
+        """The commands that record the kernel events, and Android's markers, as text."""
+        # A recorder that ran before, such as atrace, may have left tracing off.
+        return self.with_markers(
+            "cd /sys/kernel/tracing; echo boot > trace_clock; echo 1 > tracing_on; "
+            f"echo {' '.join(self.events())} > set_event; "
+            f"timeout {SECONDS} cat trace_pipe > /tmp/trace.txt; echo > set_event"
         )
+
+    def with_markers(self, recorder: str) -> str:
+        """Commands that record, with Android's markers on meanwhile if the recipe has any.
+
+        Recorders of kernel events see them, as they go through trace_marker. atrace goes first:
+        it resets the events and the clock. Its end prints its own buffer.
+        """
+        if not self.atrace:
+            return recorder
+        apps = f"-a {quote(','.join(self.apps))} " if self.apps else ""
+        start = f"atrace --async_start {apps}{' '.join(self.atrace)}"
+        return f"{start}; {recorder}; atrace --async_stop > /dev/null"
 
     def logcat(self) -> str | None:
         """The command that saves Android's log; None if the log does not answer the question."""
@@ -102,8 +117,8 @@ class Recipe:
 
     def events(self) -> list[str]:
         """The kernel events as group:event, without those of Android's kernels only."""
-        of_android = ("sched_blocked_reason", "oom_score_adj_update")
-        events = [event for event in self.ftrace if not event.endswith(of_android)]
+        of_android = ("sched/sched_blocked_reason",)
+        events = [event for event in self.ftrace if event not in of_android]
         return [event.replace("/", ":") for event in events]
 
 

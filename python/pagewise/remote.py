@@ -224,14 +224,27 @@ def ran(device: RemoteDevice, agent: str, arguments: Sequence[str]) -> int:
     return followed(device, device.root(attended(join([agent, *arguments]))))
 
 
+def refuse_output(output: Path) -> None:
+    """Raises an error if a recording cannot come here. Call it before the device is reached."""
+    refuse_unwritable(output)
+    # A dangling link also counts as an existing file.
+    if os.path.lexists(output):
+        raise UsageError(
+            f"{output} exists",
+            path=str(output),
+            hint="name another file: `remote` replaces none",
+        )
+
+
 def recorded(
     device: RemoteDevice, folder: str, agent: str, options: Sequence[str], output: Path
 ) -> int:
     """Runs `record` on the device, brings the recording back to ``output``, and returns the status.
 
+    Call `refuse_output` first, as a file at ``output`` is replaced.
+
     An interrupt ends the recording on the device, which comes back too; then the interrupt goes on.
     """
-    refuse_unwritable(output, force=False)
     name = f"{folder}/recording-{os.getpid()}-{os.urandom(4).hex()}.pgr"
     line = join([agent, "record", "-o", name, *options])
     interrupt: Ended | None = None

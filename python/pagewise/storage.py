@@ -202,7 +202,7 @@ def refuse_unwritable(path: Path, *, force: bool = True) -> None:
     # A dangling link also counts as an existing file.
     if os.path.lexists(path) and not force:
         raise UsageError(f"{path} exists", path=str(path), hint="--force replaces it")
-    if not os.access(path.parent, os.W_OK):
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise UnwritableOutput(
             f"{path}: cannot write to the folder {path.parent}",
             path=str(path.parent),

@@ -12,7 +12,14 @@ from pagewise.system_traces import part_of
 from pagewise.units import format_count
 
 if TYPE_CHECKING:
-    from pagewise.types import Judged, TraceKill, TraceKills, TraceLaunches, TracePressure
+    from pagewise.types import (
+        Judged,
+        TraceKill,
+        TraceKills,
+        TraceLaunch,
+        TraceLaunches,
+        TracePressure,
+    )
 
 PARTS = ("kill_wait", "direct_reclaim", "kswapd", "refault", "swapin", "cpu")
 """Parts of launches that are figures: all but the rest of the duration."""
@@ -42,6 +49,22 @@ def figures_of_launches(result: TraceLaunches) -> dict[str, float]:
     if sizes := [size_bytes for size_bytes in read if size_bytes is not None]:
         figures["launch.read_bytes"] = median(sizes)
     return figures
+
+
+def cpu_times(launch: TraceLaunch) -> tuple[float | None, float | None]:
+    """Seconds that all threads ran, and were ready without a CPU; None if the trace lacks it."""
+    main, others = launch.get("main_thread"), launch.get("other_threads")
+    if main is None or others is None:
+        return None, None
+    ran = (main.get("running_s"), others.get("running_s"))
+    ready = (main.get("runnable_s"), others.get("runnable_s"))
+    return sum_of(ran), sum_of(ready)
+
+
+def sum_of(values: Sequence[float | None]) -> float | None:
+    """The sum; None if a value is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def figures_of_kills(result: TraceKills) -> dict[str, float]:

@@ -1472,7 +1472,7 @@ class PressureCause(TypedDict):
 class PressureInterval(TypedDict):
     """An interval of pressure. What is less than 100 ms apart is one interval."""
 
-    kind: Literal["direct-reclaim", "kswapd", "refaults", "thrashing"]
+    kind: Literal["direct-reclaim", "kswapd", "compaction", "refaults", "thrashing"]
     """The kind of pressure."""
     start_s: float
     """Start of the interval."""
@@ -2213,7 +2213,8 @@ class SystemQuestion(TypedDict):
     """A question that a system trace may answer."""
 
     question: str
-    """The question, in words."""
+    """The question, in words, with the command that answers it in brackets, such as
+    `(launches)`."""
     is_answered: bool
     """Whether the trace has what the answer needs."""
     switch_on: list[str]
@@ -2445,6 +2446,8 @@ class TraceLaunches(TypedDict):
     """Launches in order of their start."""
     unfinished: int
     """Launches that the trace begins and never ends."""
+    unfinished_launches: list[UnfinishedLaunch]
+    """Each launch that the trace begins and never ends, in order of the start."""
     cancelled: int
     """Launches that ended without the mark of success, so that the trace does not name the app."""
     left_out: int
@@ -2484,6 +2487,8 @@ class TracePressure(TypedDict):
     """Time that threads spent in direct reclaim, summed."""
     kswapd_s: float | None
     """Time in which kswapd was awake, or ran if the trace does not say when it woke."""
+    compaction_s: float | None
+    """Time that threads spent in compaction, summed; null if the trace has no interval of it."""
     refault_bytes: int | None
     """Bytes that were read again after they had left memory: of the page cache by its events, or of
     files and anonymous memory by the counters of /proc/vmstat."""
@@ -2544,6 +2549,19 @@ class Transfer(TypedDict):
     """Read bandwidth after the set-up, in megabytes (10^6 bytes) per second."""
     write_bandwidth_mb_s: NotRequired[Figure | None]
     """Write bandwidth, if known."""
+
+
+class UnfinishedLaunch(TypedDict):
+    """A launch that the trace begins and never ends."""
+
+    process: str | None
+    """The package of the app by a marker or a line of the log. Otherwise, if no other launch lasted
+    meanwhile, the name of the only process that started or resumed an activity, or, without any,
+    the only one that was bound to an app. Null if the trace has neither."""
+    pid: int | None
+    """Pid of the app's process; null if no process of that name was found."""
+    start_s: float
+    """Start of the launch."""
 
 
 class UnknownField(TypedDict):

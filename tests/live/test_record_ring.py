@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +285,63 @@ def test_the_end_of_the_command_keeps_its_last_kill(tmp_path: Path) -> None:
     words = [AGENT, "record", "--ring", "10s", "-o", folder, "--", "sh", "-c", script]
     subprocess.run(words, capture_output=True, check=True, timeout=120)
     assert (folder / "adj").read_text() == adj
+
+
+def stalled_percent(group: Group) -> float:
+    """The share of the last ten seconds in which some task stalled for memory, in percent."""
+    of_group = group.folder / "memory.pressure"
+    path = of_group if of_group.exists() else Path("/proc/pressure/memory")
+    return float(path.read_text().split("avg10=")[1].split()[0])
+
+
+@contextmanager
+def thrashing(group: Group, file: Path) -> Iterator[None]:
+    """Programs in the group that read a file four times as large as its memory, again and again."""
+    with file.open("wb") as sparse:
+        # Without blocks on the disk: reading it fills the page cache, and the disk stays idle.
+        sparse.truncate(4 * group.limit_bytes)
+    script = 'while :; do cat "$1" > /dev/null; done'
+    command = [*entering(group.folder), "sh", "-c", script, "sh", file]
+    with ExitStack() as readers:
+        for _ in range(4):
+            readers.enter_context(running(command))
+        yield
+
+
+def test_stalls_for_memory_are_kept_once_while_they_last(tmp_path: Path) -> None:
+    percent = 5
+    if not Path("/proc/pressure/memory").exists():
+        pytest.skip("the kernel reports no stalls for memory: boot it with psi=1")
+    with Group(64 * MIB) as group:
+        # With cgroups of version 1, other programs of the machine count too.
+        if not within(120, lambda: stalled_percent(group) < percent / 2):
+            pytest.skip("other programs of the machine stall for memory")
+        is_of_group = (group.folder / "memory.pressure").exists()
+        options = ("--ring", "60s", "--after", "1s", "--keep-on", f"psi=some:{percent}%")
+        with ring(tmp_path / "kept", *options, "--cgroup", group.folder) as recorder:
+            assert recorder.files() == []
+            with thrashing(group, tmp_path / "file"):
+                assert within(60, lambda: len(recorder.files()) == 1), stalled_percent(group)
+                recorder.says("before and")
+                # The share is still high, so it triggers no second time.
+                assert stalled_percent(group) >= percent
+                report = recorder.end()
+    (kept,) = report["kept"]
+    (path,) = recorder.files()
+    assert (kept["trigger"], kept["process"], kept["path"]) == ("psi", None, str(path))
+    assert (kept["failure"], report["not_kept"]) == (None, 0)
+    assert path.name.endswith("-psi.pgr")
+    # The kernel averages every two seconds, and 5 % of ten seconds take half a second.
+    assert 0.5 <= kept["before_s"] <= 64 and 0.9 <= kept["after_s"] <= 3
+    found = info(path)
+    assert found["header"]["recorder"]["kept"]["trigger"] == "psi"
+    # The readers began before the trigger.
+    assert found["events"]["exec"] >= 4
+    absent = {each["what"]: each["why"] for each in report["absent"]}
+    assert ("stalls of the cgroup" in absent) != is_of_group
+    if not is_of_group:
+        assert "those of the machine" in absent["stalls of the cgroup"]
+        assert "psi= looks at those of the machine" in recorder.messages.read_text()
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""`pagewise remote` against a local ssh server, and against a recorded adb."""
+"""`pagewise remote` against a local ssh server, and against a stand-in for adb."""
 
 import json
 import os
@@ -192,12 +192,14 @@ def test_what_cannot_work_is_refused_before_anything_is_copied(
         (["nowhere.invalid", "doctor"], "nowhere.invalid"),
         (["board"], "missing: a command"),
         (["board", "record"], "missing: -o FILE"),
+        (["board", "record", "-o", tmp_path / "old.pgr"], "old.pgr exists"),
         (["board", "doctor", "-o", "x"], "doctor cannot write"),
         (["--agent", "/nonexistent", "board", "doctor"], "no such file"),
         (["-oProxyCommand=true", "doctor"], "not a host"),
     ):
         done = remote(environment, "--folder", there, *words)
         assert done.returncode in (2, 3) and part in done.stderr, (words, done.stderr)
+        assert "--force" not in done.stderr
     assert not list(there.glob("pagewise-agent*"))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeGuard
 
 import typer
@@ -53,6 +55,10 @@ GAPS_SHOWN = 20
 Recorded: TypeAlias = "Events | Allocations | References"
 REQUESTS = ("block_read", "block_write", "block_other")
 """Names of the events of block requests."""
+ANSWERED_BY = re.compile(r"\((launches|kills|pressure)\)$")
+"""The command on system traces that a question names."""
+OF_ACCESSES = "analyze, misses, simulate and advise swap"
+"""The commands that need accesses, which few system traces have."""
 FROM_BEFORE = "device reads of slots written before the recording began"
 """The kind of loss that is none of the recorder's: swap was in use before the recording began."""
 
@@ -111,6 +117,9 @@ def run(
             show(f"To read the kills: pagewise replay-kills {shlex.quote(trace)} --policy largest")
         if is_of_events(result) and has_only_requests(result):
             show(f"To read the block requests: pagewise info {shlex.quote(trace)} --as block")
+        if is_of_events(result) and (original := original_of(result, trace)):
+            for command in answering(result):
+                show(f"To see the answers: pagewise {command} {shlex.quote(original)}")
     if is_of_events(result):
         if has_only_rejects(result):
             raise nothing_readable(result, source)
@@ -140,6 +149,24 @@ def nothing_readable(result: Events, source: Trace) -> UnreadableInput:
 def has_only_requests(result: Events) -> bool:
     """Whether the recording has block requests but no event of the kind it was read as."""
     return not result["header"]["events"] and any(map(result["events"].get, REQUESTS))
+
+
+def answering(result: Events) -> list[str]:
+    """The commands on system traces that answer a question about this trace."""
+    answered = [row["question"] for row in result.get("questions", []) if row["is_answered"]]
+    return list(dict.fromkeys(found[1] for each in answered if (found := ANSWERED_BY.search(each))))
+
+
+def original_of(result: Events, trace: str) -> str | None:
+    """The file that commands on system traces read: this one, or the only one that was imported.
+
+    None if it does not exist, as for standard input.
+    """
+    sources = result["header"]["sources"]
+    if len(sources) > 1:
+        return None
+    name = sources[0][1] if sources else trace
+    return name if Path(name).exists() else None
 
 
 def is_of_events(result: Recorded) -> TypeGuard[Events]:
@@ -204,9 +231,10 @@ def summary(result: Events) -> list[tuple[str, str]]:
         rows.append(("pages of zeros", zeros_beside_the_kernel(zeros)))
     rows += machine_rows(recorded(header))
     rows += system(result)
-    rows += [("absent", what) for what in result["absent"]]
+    if not is_system_without_accesses(result):
+        rows += [("absent", what) for what in result["absent"]]
     rows += [*lost_records(header["losses"]), *disorder(header["disordered"])]
-    rows += [("ruled out", what) for what in result["ruled_out"]]
+    rows += ruled_out(result)
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows
 
@@ -235,6 +263,25 @@ def system(result: Events) -> list[tuple[str, str]]:
         rows.append(("repeated", f"{format_count(repeated)} packets: was a file joined twice?"))
     clock = contents["clock_problems"].items()
     return rows + [("clock", f"{format_count(count)} {what}") for what, count in clock]
+
+
+def is_system_without_accesses(result: Events) -> bool:
+    """Whether the result describes a system trace without block requests and pages of files."""
+    return bool(result["header"].get("system")) and not result["header"]["events"]
+
+
+def ruled_out(result: Events) -> list[tuple[str, str]]:
+    """The analyses that the recording rules out.
+
+    A system trace may answer other commands all the same, so the row names those that it rules out.
+    """
+    if is_system_without_accesses(result):
+        return [("ruled out", f"{OF_ACCESSES}: the trace has no accesses")]
+    rows = [("ruled out", what) for what in result["ruled_out"]]
+    if rows and result["header"].get("system"):
+        figures = [("  figures", what) for _, what in rows]
+        return [("ruled out", f"only in {OF_ACCESSES}:"), *figures]
+    return rows
 
 
 def lost_records(losses: Sequence[Loss]) -> list[tuple[str, str]]:

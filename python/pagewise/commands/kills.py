@@ -22,7 +22,7 @@ from pagewise.terminal import Part, cell, figures
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 if TYPE_CHECKING:
-    from pagewise.types import Judged, TraceKill, TraceKills
+    from pagewise.types import Judged, PolicyReplay, ReplayOutcome, TraceKill, TraceKills
 
 EXAMPLES = (
     "pagewise kills phone.perfetto-trace",
@@ -74,7 +74,7 @@ def summary(found: TraceKills) -> list[Part]:
             f"{format_counted(early, 'kill')} before the first kernel event: times below 0"
         )
     if not every:
-        return lines
+        return lines + replayed(found["replay"])
     shown = every[:ROWS_SHOWN]
     if len(shown) < len(every):
         lines.append(f"The first {len(shown)}; --json has all:")
@@ -82,7 +82,7 @@ def summary(found: TraceKills) -> list[Part]:
     lines += ["", figures(columns, [row(kill) for kill in shown], words=2), ""]
     for what in ("needless", "late", "wrong_victim"):
         lines += counted(every, what)
-    return lines
+    return lines + replayed(found["replay"])
 
 
 def row(kill: TraceKill) -> list[str]:
@@ -136,3 +136,32 @@ def counted(every: list[TraceKill], what: str) -> list[Part]:
             f"{name}: {cell(unknown[0][1]['why'])} ({format_counted(len(unknown), 'kill')})"
         )
     return lines
+
+
+def replayed(replay: ReplayOutcome | None) -> list[Part]:
+    """What each kill policy would have done at the trace's samples of memory and processes."""
+    if replay is None:
+        return []
+    return [would_have(policy, len(replay["freezes"])) for policy in replay["policies"]]
+
+
+def would_have(policy: PolicyReplay, freezes: int) -> str:
+    """Whom a policy would have killed, and how far that agrees with the trace."""
+    victims = [
+        victim["name"] or f"pid {victim['process']}"
+        for decision in policy["decisions"]
+        for victim in decision["victims"]
+    ]
+    whom = cell(victims[0]) if victims else "no process"
+    if len(victims) > 1:
+        whom += f" and {format_count(len(victims) - 1)} more"
+    words = [f"{policy['policy']}, replayed at the trace's samples, would have killed {whom}"]
+    named, others = policy["victims_named"], policy["victims_not_named"]
+    if victims and named + others:
+        words.append(f"kills that agree: {format_count(named)} of {format_count(named + others)}")
+    if policy["false_alarms"]:
+        words.append(f"false alarms: {format_count(policy['false_alarms'])}")
+    if policy["missed_freezes"]:
+        missed = format_count(policy["missed_freezes"])
+        words.append(f"missed freezes: {missed} of {format_count(freezes)}")
+    return "; ".join(words)

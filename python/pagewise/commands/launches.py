@@ -20,7 +20,7 @@ from pagewise.commands.system_options import (
 from pagewise.errors import UsageError
 from pagewise.fleet import is_many
 from pagewise.fleet_figures import Figures
-from pagewise.system_figures import figures_of_launches
+from pagewise.system_figures import cpu_times, figures_of_launches
 from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
 from pagewise.terminal import Part, cell, figures, show, show_json, watched
 from pagewise.units import format_count, format_seconds, format_size
@@ -103,6 +103,9 @@ def summary(found: TraceLaunches) -> list[Part]:
         if number
     ]
     lines: list[Part] = [", ".join([words, *more])]
+    if names := [cell(each["process"] or "?") for each in found["unfinished_launches"]]:
+        more_names = ", ..." if len(names) > ROWS_SHOWN else ""
+        lines.append(f"not finished: {', '.join(names[:ROWS_SHOWN])}{more_names}")
     slowest = sorted(found["launches"], key=lambda launch: -launch["duration_s"])[:ROWS_SHOWN]
     if not slowest:
         return lines
@@ -110,7 +113,7 @@ def summary(found: TraceLaunches) -> list[Part]:
         lines.append(f"The slowest {len(slowest)}; --json has all:")
     columns = ["app", "class", "at", "took", "cpu", "I/O", "reclaim", "kswapd", "read", "kills"]
     lines += ["", figures(columns, [row(launch) for launch in slowest], words=2)]
-    return lines + main_threads(slowest)
+    return [*lines, "", further(slowest[0]), *main_threads(slowest)]
 
 
 def row(launch: TraceLaunch) -> list[str]:
@@ -131,6 +134,22 @@ def row(launch: TraceLaunch) -> list[str]:
     ]
 
 
+def further(launch: TraceLaunch) -> str:
+    """What the columns of a launch leave out: parts of its processor time, swap-ins, kills."""
+    words = []
+    ran_s, ready_s = cpu_times(launch)
+    if ran_s is not None:
+        ran = f"all threads ran {format_seconds(ran_s)}"
+        words.append(f"{ran} and were ready without a CPU {format_seconds(ready_s)}")
+    swapped = launch["swap_in_bytes"]
+    if ran_s is not None or swapped is not None:
+        words.append(f"swapped in: {'unknown' if swapped is None else format_size(swapped)}")
+    before = launch["kills_before"]
+    kills = "unknown" if before is None else format_count(before)
+    words.append(f"kills in the 10 s before: {kills}")
+    return f"{cell(launch['process'])}: {'; '.join(words)}."
+
+
 def main_threads(slowest: Sequence[TraceLaunch]) -> list[Part]:
     """What the first thread of the slowest launch did.
 
@@ -149,7 +168,6 @@ def main_threads(slowest: Sequence[TraceLaunch]) -> list[Part]:
         )
     )
     return [
-        "",
         f"The first thread of {cell(launch['process'])}, {format_seconds(lived_s)} of the launch: "
         f"it ran {format_seconds(main['running_s'])}, was ready without a CPU "
         f"{format_seconds(main['runnable_s'])}, waited uninterruptibly "

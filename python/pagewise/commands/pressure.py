@@ -71,6 +71,12 @@ def summary(found: TracePressure) -> list[Part]:
     return [*intervals(found), *largest(found["sizes"]), *(heat_map(heat) if heat else [])]
 
 
+def compaction(found: TracePressure) -> list[tuple[str, str]]:
+    """How long threads compacted memory, if the trace knows."""
+    seconds = found["compaction_s"]
+    return [] if seconds is None else [("compaction", format_seconds(seconds))]
+
+
 def intervals(found: TracePressure) -> list[Part]:
     """Sums, and the longest intervals."""
     refaults = found["refault_bytes"]
@@ -79,6 +85,7 @@ def intervals(found: TracePressure) -> list[Part]:
             [
                 ("direct reclaim", format_seconds(found["direct_reclaim_s"])),
                 ("kswapd", format_seconds(found["kswapd_s"])),
+                *compaction(found),
                 ("read again", "?" if refaults is None else format_size(refaults)),
                 ("waits for pages read again", format_seconds(found["refault_wait_s"])),
                 *known_sizes(found),

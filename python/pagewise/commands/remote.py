@@ -56,7 +56,7 @@ def run(
     program of pagewise. `record` writes its recording here. Ctrl-C ends the recording, which comes
     back too.
     """
-    from pagewise.remote import folder_on, installed_on, ran, reached, recorded
+    from pagewise.remote import folder_on, installed_on, ran, reached, recorded, refuse_output
 
     host, *arguments = words
     if not arguments or arguments[0].startswith("-"):
@@ -78,6 +78,8 @@ def run(
             f"{command} cannot write to this machine from a device",
             hint="only `record` brings a file back; without -o, what a command prints comes here",
         )
+    if output is not None:
+        refuse_output(Path(output))
     with reached(host, as_root=sudo) as device:
         there = folder_on(device, folder)
         program = installed_on(device, there, agent)

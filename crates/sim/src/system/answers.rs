@@ -8,10 +8,10 @@ use trace::system::Names;
 use super::analyzer::Analyzer;
 use super::judge::KillEvidence;
 use super::kills::Killed;
-use super::launches::{Launched, is_comm_of};
+use super::launches::{Launched, Unfinished, is_comm_of};
 use super::outcome::{
     About, Answers, Cause, FileReads, HeatRange, Interval, IntervalKind, Kills, Launches, Parts,
-    PressureFound, ProcessSize, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
+    PressureFound, ProcessSize, RegionHeat, ThreadTimes, TraceKill, TraceLaunch, UnfinishedLaunch,
 };
 use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT, Spans};
 use super::split::Times;
@@ -82,7 +82,8 @@ impl Writer<'_> {
     }
 
     fn launches(&self) -> Launches {
-        let (unfinished, cancelled, left_out) = self.found.launches.counts();
+        let (cancelled, left_out) = self.found.launches.counts();
+        let unfinished = self.found.launches.unfinished();
         let (facts, schedule) = (self.found.facts, &self.found.schedule);
         let wanted = [
             (schedule.has_switches(), "sched_switch (running and waiting)"),
@@ -103,10 +104,22 @@ impl Writer<'_> {
         ];
         Launches {
             launches: self.found.launches.launched().iter().map(|each| self.launch(each)).collect(),
-            unfinished,
+            unfinished: unfinished.len() as u64,
+            unfinished_launches: unfinished.iter().map(|each| self.unfinished(each)).collect(),
             cancelled,
             left_out,
             lacks: lacking(&wanted),
+        }
+    }
+
+    fn unfinished(&self, launch: &Unfinished) -> UnfinishedLaunch {
+        let package = launch.package.as_ref();
+        let package = package.map(|package| String::from_utf8_lossy(package).into_owned());
+        let name = || launch.process.map(|index| self.name(index)).filter(|name| !name.is_empty());
+        UnfinishedLaunch {
+            process: package.or_else(name),
+            pid: launch.process.map(|index| self.found.tasks.process(index).pid),
+            start_s: self.at(launch.start_ns),
         }
     }
 
@@ -351,6 +364,7 @@ impl Writer<'_> {
         let kinds = [
             (IntervalKind::DirectReclaim, self.direct_reclaim().all()),
             (IntervalKind::Kswapd, kswapd.all()),
+            (IntervalKind::Compaction, pressure.compaction.all()),
             (IntervalKind::Refaults, refaulted.all()),
             (IntervalKind::Thrashing, &thrashing),
         ];
@@ -380,6 +394,8 @@ impl Writer<'_> {
                 .has_reclaim
                 .then(|| seconds(pressure.direct_reclaim.sum().time_ns)),
             kswapd_s: has_kswapd.then(|| seconds(pressure.kswapd().sum().time_ns)),
+            compaction_s: (!pressure.compaction.all().is_empty())
+                .then(|| seconds(pressure.compaction.sum().time_ns)),
             refault_bytes: (has_refaults || counted.has_refaults()).then_some(refaults),
             refault_wait_s: (has_refaults && found.schedule.has_switches())
                 .then(|| seconds(pressure.waits().sum().time_ns)),
@@ -426,6 +442,7 @@ impl Writer<'_> {
         match kind {
             IntervalKind::DirectReclaim => facts.has_reclaim,
             IntervalKind::Kswapd => facts.has_reclaim || schedule.has_switches(),
+            IntervalKind::Compaction => true,
             IntervalKind::Refaults => facts.has_reads && facts.has_evictions,
             IntervalKind::Thrashing => facts.has_reclaim || schedule.has_switches(),
         }

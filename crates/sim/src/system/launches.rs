@@ -4,13 +4,13 @@
 //! `launchingActivity#ID:completed-CLASS:PACKAGE`; before that `launching: PACKAGE` (ActivityMetricsLogger in
 //! frameworks/base; Perfetto's android.startup queries read the same).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use trace::system::android::{self, LaunchClass};
 use trace::system::{Event, Kind, Name, Names};
 
 use super::schedule::{Schedule, Segment};
-use super::split::{Part, Split};
+use super::split::{Part, Split, Steps};
 use super::tasks::{ProcessIndex, Tasks};
 
 /// Launches that may last at a time; Android has one for each display.
@@ -38,6 +38,10 @@ struct Launching {
     key: (u32, i64, Name),
     id: Option<u64>,
     package: Option<Vec<u8>>,
+    /// The package that Android's log says is started. It names a launch that never ends.
+    logged: Option<Vec<u8>>,
+    /// Whether another launch lasted at the same time, so that a step of an app may be of either.
+    has_other: bool,
     class: Option<LaunchClass>,
     end_ns: i64,
     split: Split,
@@ -64,6 +68,17 @@ pub struct Launched {
     pub kswapd_ns: i64,
 }
 
+/// A launch that did not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The package of the app; `None` if neither a marker nor the log has it.
+    pub package: Option<Vec<u8>>,
+    /// The app's process: by the package, or the only one that reached a step of a launch while no other lasted.
+    pub process: Option<ProcessIndex>,
+    /// Start, in nanoseconds.
+    pub start_ns: i64,
+}
+
 /// Files of a launch that are kept.
 const FILES_KEPT: usize = 20;
 
@@ -73,6 +88,7 @@ pub struct LaunchFinder {
     active: Vec<Launching>,
     ended: VecDeque<Launching>,
     launched: Vec<Launched>,
+    unfinished: Vec<Unfinished>,
     cancelled: u64,
     left_out: u64,
 }
@@ -95,9 +111,14 @@ impl LaunchFinder {
         }
     }
 
-    /// Launches that did not end, that were cancelled, and that were not kept.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        (self.active.len() as u64, self.cancelled, self.left_out)
+    /// Launches that were cancelled, and that were not kept.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.cancelled, self.left_out)
+    }
+
+    /// Launches that did not end, in the order of their start, once the trace ended.
+    pub fn unfinished(&self) -> &[Unfinished] {
+        &self.unfinished
     }
 
     /// The launches so far, in the order of their ends.
@@ -141,6 +162,12 @@ impl LaunchFinder {
                     self.ended.push_back(launch);
                 }
             }
+            Kind::Log { tag, message, .. } if self.is_any() => {
+                let (tag, message) = (names.bytes_of(tag), names.bytes_of(message));
+                if let Some(package) = started_package(tag, message) {
+                    self.log(event.time_ns, package);
+                }
+            }
             _ => {
                 if let Some((pid, name)) = android::mark(&event.kind) {
                     self.mark(event, pid, names.bytes_of(name), tasks);
@@ -164,12 +191,33 @@ impl LaunchFinder {
         }
     }
 
-    /// Settles the launches that ended.
+    /// Settles the launches that ended, and names those that did not.
     pub fn end(&mut self, tasks: &Tasks, names: &Names) {
         while !self.ended.is_empty() {
             self.settle_first(tasks, names);
         }
         self.launched.sort_by_key(|launch| (launch.start_ns, launch.end_ns));
+        for launch in std::mem::take(&mut self.active) {
+            let package = launch.package.or(launch.logged);
+            let process = match &package {
+                Some(package) => found(&launch.split, package, tasks, names),
+                None if launch.has_other => None,
+                None => only_app(&launch.split, tasks),
+            };
+            let start_ns = launch.split.from_ns;
+            self.unfinished.push(Unfinished { package, process, start_ns });
+        }
+        self.unfinished.sort_by_key(|launch| launch.start_ns);
+    }
+
+    /// Takes a line of the log that starts an activity: of the last launch, if that has just begun.
+    fn log(&mut self, time_ns: i64, package: &[u8]) {
+        if let Some(launch) = self.active.last_mut()
+            && launch.logged.is_none()
+            && time_ns.saturating_sub(launch.split.from_ns) <= SAME_LAUNCH_NS
+        {
+            launch.logged = Some(package.to_vec());
+        }
     }
 
     fn begin(
@@ -199,7 +247,17 @@ impl LaunchFinder {
             self.left_out += 1;
         }
         let split = Split::from(time_ns);
-        self.active.push(Launching { key, id, package, class: None, end_ns: time_ns, split });
+        self.active.iter_mut().for_each(|launch| launch.has_other = true);
+        self.active.push(Launching {
+            key,
+            id,
+            package,
+            logged: None,
+            has_other: !self.active.is_empty(),
+            class: None,
+            end_ns: time_ns,
+            split,
+        });
     }
 
     fn complete(&mut self, completed: android::Launch<'_>) {
@@ -218,10 +276,9 @@ impl LaunchFinder {
     fn step(&mut self, event: &Event, pid: u32, text: &[u8], tasks: &Tasks) {
         let is_drawn = text.starts_with(b"reportFullyDrawn");
         let is_made = text.starts_with(b"activityStart") || text.starts_with(b"performCreate:");
-        let is_of_app = is_made
-            || text == b"bindApplication"
-            || text.starts_with(b"activityResume")
-            || text.starts_with(b"performResume:");
+        let is_shown =
+            is_made || text.starts_with(b"activityResume") || text.starts_with(b"performResume:");
+        let is_of_app = is_shown || text == b"bindApplication";
         if !is_of_app && !is_drawn {
             return;
         }
@@ -239,6 +296,7 @@ impl LaunchFinder {
             if let Some(part) = launch.split.part(process) {
                 part.steps.is_of_app |= is_of_app;
                 part.steps.is_activity_made |= is_made;
+                part.steps.is_activity_shown |= is_shown;
                 if is_drawn && part.steps.fully_drawn_ns.is_none() {
                     part.steps.fully_drawn_ns = Some(event.time_ns);
                 }
@@ -306,6 +364,7 @@ fn join(part: &mut Part, other: &Part, is_process: bool) {
     part.refault_bytes = part.refault_bytes.saturating_add(other.refault_bytes);
     part.steps.is_of_app |= other.steps.is_of_app;
     part.steps.is_activity_made |= other.steps.is_activity_made;
+    part.steps.is_activity_shown |= other.steps.is_activity_shown;
     let drawn = [part.steps.fully_drawn_ns, other.steps.fully_drawn_ns];
     part.steps.fully_drawn_ns = drawn.into_iter().flatten().min();
 }
@@ -326,6 +385,35 @@ fn found(split: &Split, package: &[u8], tasks: &Tasks, names: &Names) -> Option<
     };
     let ranked = split.parts.iter().map(rank).filter(|&(named, ..)| named > 0);
     ranked.max_by_key(|&(_, rank, _)| rank).map(|(.., index)| index)
+}
+
+/// The only process that started or resumed an activity; if none did, the only one that was bound to an app. `None` if
+/// there are several, since another app may have been shown, or bound for a service, meanwhile.
+fn only_app(split: &Split, tasks: &Tasks) -> Option<ProcessIndex> {
+    let reached = |is_reached: fn(&Steps) -> bool| {
+        let parts = split.parts.iter().filter(|(_, part)| is_reached(&part.steps));
+        parts.map(|(&index, _)| tasks.joined(index)).collect::<BTreeSet<ProcessIndex>>()
+    };
+    let mut apps = reached(|steps| steps.is_activity_shown);
+    if apps.is_empty() {
+        apps = reached(|steps| steps.is_of_app);
+    }
+    if apps.len() == 1 { apps.pop_first() } else { None }
+}
+
+/// The package of the activity that a line of the log starts: `START u0 {... cmp=PACKAGE/ACTIVITY ...} from uid UID`.
+/// `cmp=` comes first if the intent has neither an action nor flags.
+fn started_package<'line>(tag: &[u8], message: &'line [u8]) -> Option<&'line [u8]> {
+    if !matches!(tag, b"ActivityTaskManager" | b"ActivityManager") {
+        return None;
+    }
+    let rest = message.strip_prefix(b"START ")?;
+    const COMPONENT: &[u8] = b"cmp=";
+    let is_field = |&at: &usize| at > 0 && matches!(rest[at - 1], b' ' | b'{');
+    let at = memchr::memmem::find_iter(rest, COMPONENT).find(is_field)?;
+    let component = &rest[at + COMPONENT.len()..];
+    let package = &component[..memchr::memchr(b'/', component)?];
+    Some(package).filter(|package| !package.is_empty())
 }
 
 /// Whether a process has the name of a package.
@@ -357,5 +445,77 @@ mod tests {
         assert!(!is_comm_of(b"", package));
         assert!(!is_comm_of(b"", b""));
         assert!(is_comm_of(b"app", b"app"));
+    }
+
+    #[test]
+    fn lines_of_the_log_that_start_an_activity_name_its_package() {
+        let start =
+            b"START u0 {act=android.intent.action.MAIN flg=0x10000000 cmp=com.a/.Main} from uid 1";
+        for tag in [&b"ActivityTaskManager"[..], b"ActivityManager"] {
+            assert_eq!(started_package(tag, start), Some(&b"com.a"[..]));
+        }
+        assert_eq!(started_package(b"am_kill", start), None);
+        let explicit = b"START u0 {cmp=com.a/.Main} from uid 1";
+        assert_eq!(started_package(b"ActivityTaskManager", explicit), Some(&b"com.a"[..]));
+        for other in [&b"START u0 {xcmp=a/.Main}"[..], b"START u0 { cmp=/x}", b"START cmp=x", b""] {
+            assert_eq!(started_package(b"ActivityTaskManager", other), None);
+        }
+    }
+
+    /// Launches that never end, by what markers of system_server (pid 9), apps and the log say.
+    fn unfinished(marks: &[(i64, u32, &[u8])]) -> Vec<(Option<Vec<u8>>, Option<u32>)> {
+        let (mut names, mut tasks) = (Names::default(), Tasks::default());
+        let (mut launches, schedule) = (LaunchFinder::default(), Schedule::default());
+        let events: Vec<_> = marks
+            .iter()
+            .map(|&(time_ns, pid, text)| {
+                let name = names.intern_needed(text);
+                let kind = match (pid, text) {
+                    (9, [b'S', b'T', ..]) => Kind::Log {
+                        pid,
+                        priority: 4,
+                        tag: names.intern_needed(b"ActivityTaskManager"),
+                        message: name,
+                    },
+                    (9, _) => Kind::AsyncBegin { pid, name, cookie: time_ns, track: Name::NONE },
+                    _ => Kind::SliceBegin { pid, name },
+                };
+                Event { time_ns, cpu: Some(0), tid: pid, kind }
+            })
+            .collect();
+        for pid in [50, 60] {
+            let name = names.intern_needed(format!("com.p{pid}").as_bytes());
+            let kind = Kind::Process { pid, parent: 1, name, uid: None };
+            tasks.take(&Event { time_ns: 0, cpu: None, tid: 0, kind });
+        }
+        for event in &events {
+            tasks.take(event);
+            launches.take(event, &names, (&tasks, &schedule), &|_, _, _, _| {});
+        }
+        launches.end(&tasks, &names);
+        let pid = |launch: &Unfinished| launch.process.map(|index| tasks.process(index).pid);
+        launches.unfinished().iter().map(|each| (each.package.clone(), pid(each))).collect()
+    }
+
+    #[test]
+    fn a_launch_that_never_ends_has_the_name_that_the_trace_has() {
+        let (start, bind): (_, &[u8]) = ((1, 9, &b"launchingActivity#1"[..]), b"bindApplication");
+        let (made, resumed): (&[u8], &[u8]) = (b"activityStart", b"activityResume");
+        let named = |name: &[u8]| Some(name.to_vec());
+        let both_forms = [start, (2, 9, b"launching: com.p50"), (3, 50, bind)];
+        assert_eq!(unfinished(&both_forms), [(named(b"com.p50"), Some(50))]);
+        let line = (2, 9, &b"START u0 {act=x cmp=com.p60/.Main}"[..]);
+        assert_eq!(unfinished(&[start, line, (3, 50, made)]), [(named(b"com.p60"), None)]);
+        let late = (1 + 2 * SAME_LAUNCH_NS, line.1, line.2);
+        assert_eq!(unfinished(&[start, late]), [(None, None)]);
+        // By the process: what shows an activity counts before what is only bound, as for a service.
+        assert_eq!(unfinished(&[start, (3, 50, bind)]), [(None, Some(50))]);
+        assert_eq!(unfinished(&[start, (3, 50, bind), (4, 60, resumed)]), [(None, Some(60))]);
+        assert_eq!(unfinished(&[start, (3, 50, bind), (4, 60, bind)]), [(None, None)]);
+        assert_eq!(unfinished(&[start, (3, 50, made), (4, 60, made)]), [(None, None)]);
+        assert_eq!(unfinished(&[start]), [(None, None)]);
+        // A step of an app may be of either of two launches.
+        let other = (2, 9, &b"launchingActivity#2"[..]);
+        assert_eq!(unfinished(&[start, other, (3, 50, made)]), [(None, None), (None, None)]);
     }
 }

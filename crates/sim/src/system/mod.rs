@@ -25,5 +25,5 @@ mod tasks;
 pub use analyzer::Analyzer;
 pub use outcome::{
     About, Answers, Cause, FileReads, HeatRange, Interval, IntervalKind, Judged, Kills, Launches,
-    Parts, PressureFound, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
+    Parts, PressureFound, RegionHeat, ThreadTimes, TraceKill, TraceLaunch, UnfinishedLaunch,
 };

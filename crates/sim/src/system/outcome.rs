@@ -42,6 +42,8 @@ pub struct Launches {
     pub launches: Vec<TraceLaunch>,
     /// Launches that the trace begins and never ends.
     pub unfinished: u64,
+    /// Each launch that the trace begins and never ends, in order of the start.
+    pub unfinished_launches: Vec<UnfinishedLaunch>,
     /// Launches that ended without the mark of success, so that the trace does not name the app.
     pub cancelled: u64,
     /// Launches beyond those that are kept.
@@ -86,6 +88,19 @@ pub struct TraceLaunch {
     pub kills_before: Option<u64>,
     /// Processes killed during the launch; null if the trace would not show kills.
     pub kills: Option<u64>,
+}
+
+/// A launch that the trace begins and never ends.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct UnfinishedLaunch {
+    /// The package of the app by a marker or a line of the log. Otherwise, if no other launch lasted meanwhile, the
+    /// name of the only process that started or resumed an activity, or, without any, the only one that was bound to
+    /// an app. Null if the trace has neither.
+    pub process: Option<String>,
+    /// Pid of the app's process; null if no process of that name was found.
+    pub pid: Option<u32>,
+    /// Start of the launch.
+    pub start_s: f64,
 }
 
 /// What a launch waits for, by the definitions of `study launch`. Waits and processor time are sums over all
@@ -220,6 +235,8 @@ pub struct PressureFound {
     pub direct_reclaim_s: Option<f64>,
     /// Time in which kswapd was awake, or ran if the trace does not say when it woke.
     pub kswapd_s: Option<f64>,
+    /// Time that threads spent in compaction, summed; null if the trace has no interval of it.
+    pub compaction_s: Option<f64>,
     /// Bytes that were read again after they had left memory: of the page cache by its events, or of files and
     /// anonymous memory by the counters of /proc/vmstat.
     pub refault_bytes: Option<u64>,
@@ -276,6 +293,8 @@ pub enum IntervalKind {
     DirectReclaim,
     /// kswapd reclaims.
     Kswapd,
+    /// Threads that allocate memory, or kcompactd, move pages together (compaction).
+    Compaction,
     /// Pages of files are read again.
     Refaults,
     /// Tasks stall for memory, or wait for pages that are read again.

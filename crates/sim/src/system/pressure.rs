@@ -1,4 +1,5 @@
-//! Intervals of pressure on memory: direct reclaim, kswapd, refaults, thrashing, and the processes behind them.
+//! Intervals of pressure on memory: direct reclaim, kswapd, compaction, refaults, thrashing, and the processes behind
+//! them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +16,7 @@ const THRASHING_SHARE: f64 = 0.1;
 /// Without samples: if threads wait at least this long for pages that are read again, in one interval.
 const THRASHING_NS: i64 = 10_000_000;
 
-/// Threads in direct reclaim, and threads that wait for pages, at a time.
+/// Threads in direct reclaim, in compaction, and that wait for pages, at a time.
 const THREADS_MAX: usize = 1 << 16;
 
 /// Memory nodes.
@@ -26,6 +27,8 @@ const NODES_MAX: usize = 1024;
 pub struct PressureFinder {
     /// Intervals of direct reclaim.
     pub direct_reclaim: Spans,
+    /// Intervals of compaction, by threads that allocate and by kcompactd.
+    pub compaction: Spans,
     /// Intervals in which kswapd was awake.
     awake: Spans,
     /// Intervals in which kswapd ran.
@@ -40,6 +43,8 @@ pub struct PressureFinder {
     pub totals: Amounts,
     /// When each thread began to reclaim.
     reclaiming: HashMap<u32, i64>,
+    /// When each thread began to compact.
+    compacting: HashMap<u32, i64>,
     /// When kswapd of each node woke.
     woken: BTreeMap<u32, i64>,
     /// Memory that processes took since kswapd woke.
@@ -84,7 +89,14 @@ impl PressureFinder {
 
     /// Intervals that were not kept.
     pub fn left_out(&self) -> u64 {
-        let all = [&self.direct_reclaim, self.kswapd(), &self.refaults, &self.waits, &self.stalls];
+        let all = [
+            &self.direct_reclaim,
+            &self.compaction,
+            self.kswapd(),
+            &self.refaults,
+            &self.waits,
+            &self.stalls,
+        ];
         all.iter().map(|spans| spans.left_out()).sum()
     }
 
@@ -105,6 +117,17 @@ impl PressureFinder {
                 self.totals.add(process, duration_ns, 0);
                 self.since_sample.add(process, duration_ns, 0);
                 Some((from_ns, time_ns))
+            }
+            Kind::CompactionBegin => {
+                if self.compacting.len() < THREADS_MAX {
+                    self.compacting.insert(event.tid, time_ns);
+                }
+                None
+            }
+            Kind::CompactionEnd => {
+                let from_ns = self.compacting.remove(&event.tid).filter(|&from| from <= time_ns)?;
+                self.compact(from_ns, time_ns, process);
+                None
             }
             Kind::KswapdWake { node, .. } => {
                 self.has_wakes_of_kswapd = true;
@@ -132,6 +155,11 @@ impl PressureFinder {
             if self.woken.is_empty() { self.taken.take() } else { self.taken.clone() };
         amounts.add(0, to_ns.saturating_sub(from_ns), 0);
         self.awake.push(BusySpan { from_ns, to_ns, amounts, share: None });
+    }
+
+    /// A thread compacts memory. The time is no cause of thrashing: compaction frees no memory.
+    fn compact(&mut self, from_ns: i64, to_ns: i64, process: ProcessIndex) {
+        self.compaction.add((from_ns, to_ns), process, to_ns.saturating_sub(from_ns), 0);
     }
 
     /// A process takes memory.
@@ -186,8 +214,42 @@ impl PressureFinder {
             self.direct_reclaim.add((from_ns, from_ns + duration_ns), process, duration_ns, 0);
             self.totals.add(process, duration_ns, 0);
         }
+        let compacting: BTreeMap<u32, i64> = self.compacting.drain().collect();
+        for (tid, from_ns) in compacting {
+            self.compact(from_ns, end_ns.max(from_ns), process(tid));
+        }
         while let Some((_, from_ns)) = self.woken.pop_first() {
             self.sleep(from_ns, end_ns.max(from_ns));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_compacts_by_itself_and_an_end_without_a_begin_is_none() {
+        let mut pressure = PressureFinder::default();
+        let event = |time_ns, tid, kind| Event { time_ns, cpu: Some(0), tid, kind };
+        for (time_ns, tid, kind) in [
+            (0, 3, Kind::CompactionEnd),
+            (10, 1, Kind::CompactionBegin),
+            (12, 2, Kind::CompactionBegin),
+            (15, 1, Kind::CompactionEnd),
+            (30, 2, Kind::CompactionEnd),
+            (900_000_000, 1, Kind::CompactionBegin),
+        ] {
+            assert_eq!(pressure.take(&event(time_ns, tid, kind), tid), None);
+        }
+        pressure.end(900_000_007, |tid| tid);
+        let found: Vec<_> = pressure.compaction.all().iter().collect();
+        let times: Vec<_> = found.iter().map(|span| (span.from_ns, span.to_ns)).collect();
+        assert_eq!(times, [(10, 30), (900_000_000, 900_000_007)]);
+        let largest = found[0].amounts.largest(5, |process| process);
+        let times: Vec<_> = largest.iter().map(|&(tid, amount)| (tid, amount.time_ns)).collect();
+        assert_eq!(times, [(2, 18), (1, 5)]);
+        assert_eq!(pressure.compaction.sum().time_ns, 30);
+        assert_eq!(pressure.totals.sum().time_ns, 0);
     }
 }

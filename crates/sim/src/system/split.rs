@@ -59,6 +59,8 @@ pub struct Steps {
     pub is_of_app: bool,
     /// Whether an activity was made.
     pub is_activity_made: bool,
+    /// Whether an activity was made or resumed.
+    pub is_activity_shown: bool,
     /// When the app was fully drawn.
     pub fully_drawn_ns: Option<i64>,
 }

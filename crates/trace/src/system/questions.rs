@@ -10,7 +10,7 @@ use super::Contents;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "SystemQuestion")]
 pub struct Question {
-    /// The question, in words.
+    /// The question, in words, with the command that answers it in brackets, such as `(launches)`.
     pub question: String,
     /// Whether the trace has what the answer needs.
     pub is_answered: bool,
@@ -45,12 +45,15 @@ struct Need {
     in_loop: Option<&'static str>,
     /// Whether Android's log has it.
     is_in_log: bool,
+    /// Whether records of DAMON have it.
+    is_of_damon: bool,
 }
 
 impl Need {
     const fn new(facts: &'static [&'static str], perfetto: &'static str) -> Need {
         let (markers, in_loop) = (None, None);
-        Need { facts, perfetto, events: &[], markers, in_loop, is_in_log: false }
+        let (is_in_log, is_of_damon) = (false, false);
+        Need { facts, perfetto, events: &[], markers, in_loop, is_in_log, is_of_damon }
     }
 
     const fn events(self, events: &'static [&'static str]) -> Need {
@@ -77,6 +80,8 @@ impl Need {
                 Some(command) => format!("{command}, in the loop"),
                 None => format!("not in these files; with Perfetto: {}", self.perfetto),
             },
+            "damo" if self.is_of_damon => "damo record".to_owned(),
+            "damo" => format!("not in records of damo; with Perfetto: {}", self.perfetto),
             _ => self.perfetto.to_owned(),
         }
     }
@@ -104,10 +109,10 @@ const LAUNCH: Need = Need {
 };
 
 /// Every question, with what it needs.
-const QUESTIONS: [(&str, &[Need]); 11] = [
-    ("which apps were launched, when and for how long", &[LAUNCH]),
+const QUESTIONS: [(&str, &[Need]); 13] = [
+    ("which apps were launched, when and for how long (launches)", &[LAUNCH]),
     (
-        "how long a launch ran, and how long it waited for a CPU or for I/O",
+        "how long a launch ran, and how long it waited for a CPU or for I/O (launches)",
         &[
             LAUNCH,
             Need::new(&["switch"], "ftrace_events: \"sched/sched_switch\"")
@@ -119,7 +124,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         ],
     ),
     (
-        "which pages of files a launch read",
+        "which pages of files a launch read (launches)",
         &[
             LAUNCH,
             Need::new(&["page_added"], "ftrace_events: \"filemap/mm_filemap_add_to_page_cache\"")
@@ -127,7 +132,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         ],
     ),
     (
-        "how long threads reclaimed memory themselves",
+        "how long threads reclaimed memory themselves (pressure)",
         &[Need::new(
             &["direct_reclaim"],
             "ftrace_events: \"vmscan/mm_vmscan_direct_reclaim_begin\" and \
@@ -136,7 +141,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         .events(&["vmscan:mm_vmscan_direct_reclaim_begin", "vmscan:mm_vmscan_direct_reclaim_end"])],
     ),
     (
-        "when kswapd reclaimed memory",
+        "when kswapd reclaimed memory (pressure)",
         &[Need::new(
             &["kswapd"],
             "ftrace_events: \"vmscan/mm_vmscan_kswapd_wake\" and \"vmscan/mm_vmscan_kswapd_sleep\"",
@@ -144,7 +149,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         .events(&["vmscan:mm_vmscan_kswapd_wake", "vmscan:mm_vmscan_kswapd_sleep"])],
     ),
     (
-        "which processes were killed, and why",
+        "which processes were killed, and why (kills)",
         &[Need {
             is_in_log: true,
             ..Need::new(
@@ -167,7 +172,7 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         }],
     ),
     (
-        "how much memory each process had",
+        "how much memory each process had (pressure)",
         &[Need::new(
             &["rss", "process_memory"],
             "ftrace_events: \"kmem/rss_stat\", or proc_stats_poll_ms of linux.process_stats",
@@ -176,17 +181,17 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
         .in_loop("ps -A -o USER,PID,PPID,RSS,NAME")],
     ),
     (
-        "how much memory was free",
+        "how much memory was free (pressure)",
         &[Need::new(&["meminfo"], "meminfo_period_ms of linux.sys_stats")
             .in_loop("cat /proc/meminfo")],
     ),
     (
-        "how many pages were swapped and faulted again",
+        "how many pages were swapped and faulted again (pressure)",
         &[Need::new(&["vmstat"], "vmstat_period_ms of linux.sys_stats")
             .in_loop("cat /proc/vmstat")],
     ),
     (
-        "how long tasks stalled for memory (PSI)",
+        "how long tasks stalled for memory, by PSI (pressure)",
         &[Need::new(&["pressure"], "psi_period_ms of linux.sys_stats")
             .in_loop("cat /proc/pressure/memory")],
     ),
@@ -197,6 +202,26 @@ const QUESTIONS: [(&str, &[Need]); 11] = [
             "ftrace_events: \"block/block_rq_issue\" and \"block/block_rq_complete\"",
         )
         .events(&["block:block_rq_issue", "block:block_rq_complete"])],
+    ),
+    (
+        "how long threads compacted memory (pressure)",
+        &[Need::new(
+            &["compaction"],
+            "ftrace_events: \"compaction/mm_compaction_begin\" and \
+             \"compaction/mm_compaction_end\"",
+        )
+        .events(&["compaction:mm_compaction_begin", "compaction:mm_compaction_end"])],
+    ),
+    (
+        "which addresses were used when, by DAMON (pressure)",
+        &[Need {
+            is_of_damon: true,
+            ..Need::new(
+                &["region"],
+                "ftrace_events: \"damon/damon_aggregated\", while DAMON monitors",
+            )
+            .events(&["damon:damon_aggregated"])
+        }],
     ),
 ];
 
@@ -223,6 +248,28 @@ mod tests {
     }
 
     #[test]
+    fn every_question_ends_with_the_command_that_answers_it() {
+        for (question, _) in QUESTIONS {
+            let (words, command) = question.strip_suffix(')').unwrap().rsplit_once(" (").unwrap();
+            let commands = ["launches", "kills", "pressure", "import --as block"];
+            assert!(commands.contains(&command), "{question}");
+            assert!(!words.contains('('), "{question}");
+        }
+    }
+
+    #[test]
+    fn regions_of_damon_answer_which_addresses_were_used() {
+        let mut contents = Contents::default();
+        contents.facts.insert("region".to_owned(), 1);
+        for format in CATALOG {
+            let asked = questions(&contents, format.name);
+            let answered = asked.iter().filter(|question| question.is_answered);
+            let answered: Vec<&str> = answered.map(|each| each.question.as_str()).collect();
+            assert_eq!(answered, ["which addresses were used when, by DAMON (pressure)"]);
+        }
+    }
+
+    #[test]
     fn what_to_switch_on_is_in_the_words_of_the_format() {
         let lines = |format: &str, question: usize| {
             questions(&Contents::default(), format)[question].switch_on.join("; ")
@@ -237,5 +284,11 @@ mod tests {
         assert!(lines("logcat", 9).starts_with("not in the log; with Perfetto: psi_period_ms"));
         assert_eq!(lines("procfs", 9), "cat /proc/pressure/memory, in the loop");
         assert!(lines("tracedat", 7).contains("cat /proc/meminfo in a loop meanwhile (procfs)"));
+        assert_eq!(lines("tracedat", 12), "trace-cmd record -e damon:damon_aggregated");
+        assert_eq!(lines("damo", 12), "damo record");
+        assert_eq!(
+            lines("damo", 9),
+            "not in records of damo; with Perfetto: psi_period_ms of linux.sys_stats"
+        );
     }
 }

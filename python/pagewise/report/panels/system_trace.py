@@ -19,7 +19,7 @@ from pagewise.report.model import (
     View,
 )
 from pagewise.report.system_findings import format_launches
-from pagewise.system_figures import came_back
+from pagewise.system_figures import came_back, cpu_times
 from pagewise.units import format_counted, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PARTS = {
     "cpu_s": "processor",
     "rest_s": "rest",
 }
-KINDS = ("direct-reclaim", "kswapd", "refaults", "thrashing")
+KINDS = ("direct-reclaim", "kswapd", "compaction", "refaults", "thrashing")
 """Kinds of pressure, in the order in which they are drawn, the first at the bottom."""
 LAUNCH_COLUMNS = (
     Column("trace", "trace"),
@@ -44,8 +44,16 @@ LAUNCH_COLUMNS = (
     Column("start_s", "start", "seconds"),
     Column("duration_s", "took", "seconds"),
     *(Column(name, label, "seconds") for name, label in PARTS.items()),
+    Column("running_s", "running", "seconds"),
+    Column("runnable_s", "ready without a CPU", "seconds"),
+    Column("cache_miss_bytes", "read", "bytes"),
+    Column("files", "files read most"),
+    Column("swap_in_bytes", "swapped in", "bytes"),
+    Column("kills_before", "kills in the 10 s before", "count"),
     Column("kills", "kills", "count"),
 )
+FILES_SHOWN = 3
+"""Files of a launch in the table; `launches --json` has more."""
 KILL_COLUMNS = (
     Column("trace", "trace"),
     Column("time_s", "time", "seconds"),
@@ -58,6 +66,16 @@ KILL_COLUMNS = (
     Column("needless", "needless"),
     Column("late", "late"),
     Column("wrong_victim", "wrong victim"),
+)
+POLICY_COLUMNS = (
+    Column("trace", "trace"),
+    Column("policy", "policy"),
+    Column("decisions", "decisions", "count"),
+    Column("victims", "victims", "count"),
+    Column("victims_named", "kills that agree", "count"),
+    Column("victims_not_named", "kills that do not", "count"),
+    Column("false_alarms", "false alarms", "count"),
+    Column("missed_freezes", "missed freezes", "count"),
 )
 PRESSURE_COLUMNS = (
     Column("trace", "trace"),
@@ -129,6 +147,11 @@ def panel(inputs: Inputs) -> Panel | None:
         )
     if inputs.trace_kills:
         notes.append("A kill without known free memory is in the table only.")
+    if any(found.get("replay") for found in inputs.trace_kills.values()):
+        notes.append(
+            "Kill policies are replayed at the trace's samples of memory and processes. A kill "
+            "agrees if the policy would have killed the process by then."
+        )
     lacks = {lack for found in inputs.pressure.values() for lack in found.get("lacks") or ()}
     if lacks:
         notes.append(f"Unknown, since the trace lacks it: {'; '.join(sorted(lacks))}.")
@@ -230,6 +253,11 @@ def tables(inputs: Inputs) -> list[Table]:
             launch["start_s"],
             launch["duration_s"],
             *part_values(launch),
+            *cpu_times(launch),
+            launch.get("cache_miss_bytes"),
+            files_read(launch),
+            launch.get("swap_in_bytes"),
+            launch.get("kills_before"),
             launch["kills"],
         )
         for name, found in inputs.launches.items()
@@ -249,6 +277,21 @@ def tables(inputs: Inputs) -> list[Table]:
         )
         for name, result in inputs.trace_kills.items()
         for kill in result["kills"]
+    ]
+    policies: list[Sequence[TableCell]] = [
+        (
+            name,
+            policy["policy"],
+            len(policy["decisions"]),
+            sum(len(decision["victims"]) for decision in policy["decisions"]),
+            policy.get("victims_named"),
+            policy.get("victims_not_named"),
+            policy["false_alarms"],
+            policy["missed_freezes"],
+        )
+        for name, result in inputs.trace_kills.items()
+        if (replay := result.get("replay")) is not None
+        for policy in replay["policies"]
     ]
     pressure: list[Sequence[TableCell]] = [
         (
@@ -270,6 +313,9 @@ def tables(inputs: Inputs) -> list[Table]:
         )
     if inputs.trace_kills:
         every.append(Table("system-trace-kills", "Kills", KILL_COLUMNS, kills, is_open=True))
+    if policies:
+        caption = "What kill policies would have done"
+        every.append(Table("system-trace-policies", caption, POLICY_COLUMNS, policies))
     if pressure:
         every.append(
             Table("system-trace-pressure", "Intervals of pressure", PRESSURE_COLUMNS, pressure)
@@ -289,6 +335,15 @@ def part_values(launch: TraceLaunch) -> list[float | None]:
         parts["cpu_s"],
         parts["rest_s"],
     ]
+
+
+def files_read(launch: TraceLaunch) -> str:
+    """The files with the most bytes read, by device and inode."""
+    files = launch.get("files") or []
+    return ", ".join(
+        f"{file['device']} {file['inode']}: {format_size(file['bytes'])}"
+        for file in files[:FILES_SHOWN]
+    )
 
 
 def judged(answer: Judged) -> str:

@@ -26,7 +26,7 @@ const YEAR: i64 = 1972;
 const DAY_NS: i64 = 86_400 * SECOND_NS as i64;
 
 /// Tags whose messages analyses read; the messages of others are not kept.
-const NEEDED_TAGS: [&[u8]; 9] = [
+const NEEDED_TAGS: [&[u8]; 10] = [
     b"ActivityManager",
     b"ActivityTaskManager",
     b"AndroidRuntime",
@@ -35,6 +35,7 @@ const NEEDED_TAGS: [&[u8]; 9] = [
     b"am_proc_died",
     b"am_proc_start",
     b"killinfo",
+    b"lmkd",
     b"lowmemorykiller",
 ];
 
@@ -401,6 +402,15 @@ mod tests {
             .map(|event| event.time_ns)
             .collect();
         assert_eq!(times[1] - times[0], 1_500_000_000);
+    }
+
+    #[test]
+    fn lines_of_lmkd_keep_their_text_under_either_tag() {
+        let kill = "Kill 'com.a' (42), uid 10001, oom_score_adj 905";
+        for tag in ["lowmemorykiller", "lmkd"] {
+            let (_, names, _) = read(&format!("03-17 16:13:38.000  300  300 I {tag}: {kill}"));
+            assert_eq!(names, [kill]);
+        }
     }
 
     #[test]

@@ -375,17 +375,20 @@ const FTRACE_STATS: u32 = 34;
 const TRACE_STATS: u32 = 35;
 
 impl Perfetto {
-    /// Reads the samples of the file, or the first of very many. Errors and counts come when the rest is read.
-    fn read_ahead(&mut self, input: Input) {
+    /// Reads the samples of the file, or the first of very many, and counts what is unknown or damaged in them.
+    /// Errors and counts of packets come when the rest is read.
+    fn read_ahead(&mut self, input: Input, tally: &mut Tally) {
         let mut ahead =
             Perfetto { is_ahead: true, samples_until: u64::MAX, ..Perfetto::new(input) };
-        let (mut samples, mut tally) = (Vec::new(), Tally::default());
+        // What is counted here is counted again when the rest is read.
+        let mut counted_later = Tally::default();
+        let mut samples = Vec::new();
         self.samples_until = u64::MAX;
-        while matches!(ahead.packets.next(&mut ahead.packet, &mut tally), Ok(true)) {
-            ahead.begin_packet(&mut tally);
-            while ahead.begin_message(&mut tally) {
+        while matches!(ahead.packets.next(&mut ahead.packet, &mut counted_later), Ok(true)) {
+            ahead.begin_packet(&mut counted_later);
+            while ahead.begin_message(&mut counted_later) {
                 while !matches!(ahead.work, Work::None) {
-                    ahead.step(&mut samples, &mut tally);
+                    ahead.step(&mut samples, tally);
                 }
             }
             if samples.len() >= SAMPLES_AHEAD {
@@ -417,7 +420,7 @@ impl Perfetto {
 impl SystemReader for Perfetto {
     fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
         if let Some((input, copy)) = self.samples_ahead.take() {
-            self.read_ahead(input);
+            self.read_ahead(input, tally);
             if let Some(copy) = copy {
                 self.packets.read_copy(&copy)?;
             }

@@ -299,6 +299,56 @@ fn samples_come_before_the_events_of_a_ring_buffer() {
 }
 
 #[test]
+fn unknown_fields_and_damage_of_samples_are_counted_once() {
+    let unknown = number(500, 1);
+    let argument = field(9, &[number(2, 7), unknown.clone()].concat());
+    // Fields of packets and of samples in them, and the name under which the unknown field is counted.
+    let samples = [
+        (2, unknown.clone(), "ProcessTree"),
+        (2, field(1, &unknown), "ProcessTree.Process"),
+        (2, field(2, &unknown), "ProcessTree.Thread"),
+        (9, unknown.clone(), "ProcessStats"),
+        (9, field(1, &unknown), "ProcessStats.Process"),
+        (7, unknown.clone(), "SysStats"),
+        (7, field(1, &unknown), "SysStats.MeminfoValue"),
+        (7, field(2, &unknown), "SysStats.VmstatValue"),
+        (7, field(14, &unknown), "SysStats.PsiSample"),
+        (39, unknown.clone(), "AndroidLogPacket"),
+        (39, field(1, &unknown), "AndroidLogPacket.LogEvent"),
+        (39, field(1, &argument), "AndroidLogPacket.LogEvent.Arg"),
+    ];
+    let counts = |mut reader: Box<dyn SystemReader>| {
+        let (mut events, mut tally) = (Vec::new(), Tally::default());
+        while reader.read(&mut events, &mut tally).unwrap() {}
+        let unknown: Vec<_> = tally.unknown_fields().collect();
+        let problems: Vec<_> = tally.clock_problems().collect();
+        (events.len(), unknown, losses(&tally), problems)
+    };
+    // The first pass reads the samples, or the only one.
+    let both = |bytes: &[u8]| {
+        let input = || Input::from_bytes("trace", bytes.to_vec()).unwrap();
+        let found = counts(open(input()).unwrap());
+        assert_eq!(found, counts(open_once(input()).unwrap()));
+        found
+    };
+    for (place, sample, name) in &samples {
+        let (_, unknown, losses, _) = both(&field(1, &field(*place, sample)));
+        assert_eq!((unknown, losses), (vec![(*name, 500, 1)], vec![]));
+    }
+    // A number of variable length that does not end, in a sample and around it.
+    let damaged = [0x08, 0x80];
+    for (place, inner) in [(2, 1), (2, 2), (9, 1), (7, 1), (7, 2), (7, 14), (39, 1)] {
+        let (events, _, lost, _) = both(&field(1, &field(place, &field(inner, &damaged))));
+        assert_eq!((events, lost), (0, vec![("samples that are damaged", 1)]), "{place} {inner}");
+        let (_, _, lost, _) = both(&field(1, &field(place, &damaged)));
+        assert_eq!(lost, [("packets that are damaged", 1)]);
+    }
+    let line = field(1, &field(39, &field(1, &number(5, 7))));
+    let (events, .., problems) = both(&line);
+    assert_eq!((events, problems), (1, vec![("events on a clock that no snapshot has", 1)]));
+}
+
+#[test]
 fn a_call_appends_a_bounded_number_of_events() {
     // A million switches in one byte each.
     let compact = field(1, &vec![1; 1 << 20]);
