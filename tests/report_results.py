@@ -472,7 +472,6 @@ def phone() -> list[dict[str, Any]]:
         "main_thread": {"running_s": 0.25, "runnable_s": None},
         "other_threads": {"running_s": 0.125, "runnable_s": 0.0},
         "cache_miss_bytes": 2 * MIB,
-        "files": [{"device": EVIL, "inode": 12, "bytes": MIB, "refault_bytes": 0}],
         "swap_in_bytes": None,
     }
     judged = {"answer": None, "why": "cannot tell, because the trace lacks PSI"}

@@ -94,7 +94,6 @@ def test_a_trace_has_the_whole_split_of_a_launch_and_what_policies_would_have_ki
     assert (launch["cpu_s"], launch["running_s"], launch["runnable_s"]) == (0.7, 0.375, None)
     assert (launch["cache_miss_bytes"], launch["swap_in_bytes"]) == (2 << 20, None)
     assert (launch["kills_before"], launch["kills"]) == (0, 1)
-    assert launch["files"] == f"{EVIL} 12: 1 MiB"
     rows = [row[1:] for row in policies["rows"]]
     assert rows == [["largest", 1, 1, None, None, 0, 1], ["lmkd", 0, 0, None, None, 0, 1]]
 

@@ -85,7 +85,7 @@ NEEDS = {
     "TraceLaunchParts": "kill_wait_s? direct_reclaim_s? kswapd_s? refault_s? swapin_s? cpu_s? "
     "rest_s",
     "ThreadTimes": "",
-    "FileReads": "device inode bytes",
+    "FileReads": "",
     "TraceKills": "trace duration_s kills",
     "TraceKill": "time_s process pid adj? reason? killer free_bytes? came_back_after_s? "
     "came_back_soon? needless late wrong_victim",

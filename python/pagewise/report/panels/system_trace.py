@@ -47,13 +47,10 @@ LAUNCH_COLUMNS = (
     Column("running_s", "running", "seconds"),
     Column("runnable_s", "ready without a CPU", "seconds"),
     Column("cache_miss_bytes", "read", "bytes"),
-    Column("files", "files read most"),
     Column("swap_in_bytes", "swapped in", "bytes"),
     Column("kills_before", "kills in the 10 s before", "count"),
     Column("kills", "kills", "count"),
 )
-FILES_SHOWN = 3
-"""Files of a launch in the table; `launches --json` has more."""
 KILL_COLUMNS = (
     Column("trace", "trace"),
     Column("time_s", "time", "seconds"),
@@ -255,7 +252,6 @@ def tables(inputs: Inputs) -> list[Table]:
             *part_values(launch),
             *cpu_times(launch),
             launch.get("cache_miss_bytes"),
-            files_read(launch),
             launch.get("swap_in_bytes"),
             launch.get("kills_before"),
             launch["kills"],
@@ -335,15 +331,6 @@ def part_values(launch: TraceLaunch) -> list[float | None]:
         parts["cpu_s"],
         parts["rest_s"],
     ]
-
-
-def files_read(launch: TraceLaunch) -> str:
-    """The files with the most bytes read, by device and inode."""
-    files = launch.get("files") or []
-    return ", ".join(
-        f"{file['device']} {file['inode']}: {format_size(file['bytes'])}"
-        for file in files[:FILES_SHOWN]
-    )
 
 
 def judged(answer: Judged) -> str:
