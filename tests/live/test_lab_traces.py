@@ -10,15 +10,14 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy
 import polars
 import pytest
 from agent import AGENT, is_free, refusal
 from kernel_traces import losses, perfetto, stolen_s, tracing
+from launch_marks import marks_of
 
 import pagewise
 from pagewise import _core
@@ -127,19 +126,6 @@ def set_up(instance: Path) -> None:
         (instance / "events" / event / "filter").write_text(wanted)
     trigger = instance / "events/sched/sched_switch/trigger"
     trigger.write_text("stacktrace if prev_state & 2")
-
-
-def marks_of(visits: list[dict[str, Any]], begin_ns: int) -> Iterator[tuple[int, str]]:
-    """The markers of system_server for the launches of a run that began at a time."""
-    for visit in visits:
-        begin = begin_ns + round(visit["start_s"] * 1e9)
-        end = begin + round(visit["launch_s"] * 1e9)
-        number = visit["visit"] + 1
-        slice_of = f"launchingActivity#{number}"
-        kind = "cold" if visit["cold"] else "hot"
-        yield begin, f"S|1|{slice_of}|{number}\n"
-        yield end, f"F|1|{slice_of}|{number}\n"
-        yield end, f"I|1|{slice_of}:completed-{kind}:{visit['app']}\n"
 
 
 def swap_ins(recording: Path, folder: Path) -> polars.DataFrame:

@@ -6,6 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GROUP = "/sys/fs/cgroup/small"
+HANGS_AFTER_S = 600
+"""A guest whose script has not ended by then hangs; the slowest takes 160 s on a busy machine."""
+
+
+def watched() -> str:
+    """Shell code for the beginning of a guest's script: if the script hangs, the console shows what
+    swapd and its programs wait for, and the script ends with its trap for EXIT."""
+    return f"""\
+trap 'exit 124' TERM
+(
+    sleep {HANGS_AFTER_S - 60}
+    echo "The script hangs. What the processes of swapd and its programs wait for:"
+    cat /proc/swaps
+    for process in $(pidof pagewise-agent swapping swapoff cat); do
+        echo "$process: $(tr '\\0' ' ' </proc/$process/cmdline)"
+        cat /proc/$process/task/*/stack
+    done
+    echo w >/proc/sysrq-trigger
+    kill $$
+) >/dev/console 2>&1 &
+"""
 
 
 def swapping(mebibytes: int) -> str:

@@ -20,8 +20,10 @@ from typing import Any
 import guest
 import polars
 import pytest
+from launch_marks import marks_of
 
 import pagewise
+from pagewise.recipes import KILLS, RECLAIM, SIZES
 from pagewise_studies.launch import SPLIT
 
 pytestmark = pytest.mark.slow
@@ -74,16 +76,9 @@ EVENTS = (
     "sched/sched_process_exit",
     "task/task_newtask",
     "task/task_rename",
-    "vmscan/mm_vmscan_direct_reclaim_begin",
-    "vmscan/mm_vmscan_direct_reclaim_end",
-    "vmscan/mm_vmscan_memcg_reclaim_begin",
-    "vmscan/mm_vmscan_memcg_reclaim_end",
-    "vmscan/mm_vmscan_kswapd_wake",
-    "vmscan/mm_vmscan_kswapd_sleep",
-    "oom/mark_victim",
-    "oom/oom_score_adj_update",
-    "signal/signal_generate",
-    "kmem/rss_stat",
+    *RECLAIM,
+    *KILLS,
+    SIZES,
 )
 BUFFER_KIB = 32 << 10
 SCRIPT = f"""
@@ -158,31 +153,14 @@ def times_of(visit: dict[str, Any]) -> tuple[float, float]:
     return visit["start_s"], visit["start_s"] + visit["launch_s"]
 
 
-def marks(visits: list[dict[str, Any]], began_ns: int) -> list[tuple[int, str]]:
-    """The markers of system_server for the launches of a run, as times in microseconds and lines of
-    tracefs."""
-    found = []
-    for visit in visits:
-        begin = began_ns + round(visit["start_s"] * 1e9)
-        end = begin + round(visit["launch_s"] * 1e9)
-        number = visit["visit"] + 1
-        slice_of = f"launchingActivity#{number}"
-        kind = "cold" if visit["cold"] else "hot"
-        for time_ns, mark in (
-            (begin, f"S|1|{slice_of}|{number}"),
-            (end, f"F|1|{slice_of}|{number}"),
-            (end, f"I|1|{slice_of}:completed-{kind}:{visit['app']}"),
-        ):
-            time_us = time_ns // 1000
-            stamp = f"{time_us // 10**6}.{time_us % 10**6:06}"
-            line = f"   system_server-1       [000] ..... {stamp}: tracing_mark_write: {mark}"
-            found.append((time_us, line))
-    return found
-
-
-def with_marks(text: str, marked: list[tuple[int, str]]) -> str:
-    """The text of tracefs with more lines, in the order of time."""
-    timed = list(marked)
+def with_marks(text: str, visits: list[dict[str, Any]], began_ns: int) -> str:
+    """The text of tracefs with system_server's markers of a run that began at ``began_ns``."""
+    timed = []
+    for time_ns, mark in marks_of(visits, began_ns):
+        time_us = time_ns // 1000
+        stamp = f"{time_us // 10**6}.{time_us % 10**6:06}"
+        line = f"   system_server-1       [000] ..... {stamp}: tracing_mark_write: {mark.rstrip()}"
+        timed.append((time_us, line))
     for line in text.splitlines():
         # Lines without a time are comments at the begin.
         matched = LINE_TIME.match(line)
@@ -219,7 +197,7 @@ def read(kernel: str, results: Path) -> Traced:
     text = gzip.decompress((results / "trace.gz").read_bytes()).decode(errors="replace")
     trace = results / "trace.txt"
     # The guest never sleeps, so that its clocks MONOTONIC and BOOTTIME are the same.
-    trace.write_text(with_marks(text, marks(visits, began_ns)))
+    trace.write_text(with_marks(text, visits, began_ns))
 
     launches: dict[str, Any] = dict(pagewise.launches(trace))
     kills = pagewise.kills(trace)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import guest
 import pytest
-from carriers import Left, swapping
+from carriers import HANGS_AFTER_S, Left, swapping, watched
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,6 @@ MKFS = Path("/usr/sbin/mkfs.ext4")
 MIB = 1 << 20
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 96, 24, 128, 16
 ROUNDS, VISITS, KILLS = 5, 3000, 5
-BOOT_S = 1500
 KERNELS = {
     "6.1": guest.Machine(modules=("nbd",)),
     # 64 MiB of the memory are a /dev/pmem0, as an NVM has.
@@ -39,6 +38,7 @@ CARRIERS = {"6.1": ("nbd",), "6.12": ("nbd", "ublk")}
 CASES = [(kernel, carrier) for kernel, carriers in CARRIERS.items() for carrier in carriers]
 
 SCRIPT = f"""
+{watched()}
 mount -t cgroup2 none /sys/fs/cgroup
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/small
@@ -156,9 +156,9 @@ def boot(kernel: str, folder: Path) -> Path:
         "bin/swapping": program,
         "carriers": " ".join(CARRIERS[kernel]),
     }
-    answer = guest.boot(machine, SCRIPT, files, folder, timeout_s=BOOT_S)
+    answer = guest.boot(machine, SCRIPT, files, folder, timeout_s=HANGS_AFTER_S)
     errors = "\n".join(path.read_text() for path in sorted(answer.results.glob("*.errors")))
-    assert answer.status == 0, answer.output + errors + answer.console[-3000:]
+    assert answer.status == 0, answer.output + errors + answer.console[-10_000:]
     return answer.results
 
 
