@@ -101,15 +101,23 @@ pub fn misses(
                 let counts = sim::misses::run_sampled(&mut source, &policies, &frames, progress)?;
                 counted(source.header(), counts)
             }
-            None => {
-                let bytes = match memory_limit {
-                    Some(_) => sim::misses::bytes_per_page(&policies, &frames)?,
-                    None => 0,
-                };
-                let (mut source, _) = recording.within(memory_limit, |_| bytes, progress)?;
-                let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
-                counted(source.header(), counts)
-            }
+            None => match memory_limit {
+                Some(limit) => {
+                    let bytes = sim::misses::bytes_per_page(&policies)?;
+                    let mut limited = recording.limited(limit, progress)?;
+                    limited.spare_bytes(bytes)?;
+                    let room = limited.bytes_per_page();
+                    let mut open = || Ok(limited.open()?);
+                    let (counts, source) =
+                        sim::misses::run_within(&mut open, &policies, &frames, room, progress)?;
+                    counted(source.header(), counts)
+                }
+                None => {
+                    let mut source = recording.open()?;
+                    let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
+                    counted(source.header(), counts)
+                }
+            },
         };
         let trace = results::named(recording.path());
         Ok::<_, sim::Error>(Misses { counts, kind, losses, trace })

@@ -72,31 +72,29 @@ impl RecordingArguments {
         bytes_per_page: impl FnOnce(&Header) -> u64,
         progress: &dyn Progress,
     ) -> Result<(Box<dyn Source>, u64), Error> {
-        let source = self.open()?;
-        let Some(limit) = memory_limit else { return Ok((source, u64::MAX)) };
-        let table_bytes = usize::try_from(limit / 4).unwrap_or(usize::MAX);
-        let (source, bytes_numbered): (Box<dyn Source>, u64) = match source.header().pages {
-            Some(1..) => (source, 0),
-            _ => {
-                drop(source);
-                let open = || self.open();
-                let numbered = DiskNumbered::new(&self.path, &open, table_bytes, progress)?;
-                (Box::new(numbered), 4)
-            }
-        };
-        let pages = u64::from(source.header().pages.unwrap_or(0));
-        let bytes = bytes_numbered + bytes_per_page(source.header());
-        let needed = BASE_BYTES.saturating_add(pages.saturating_mul(bytes));
-        if needed > limit {
-            let why = format!(
-                "{pages} pages take up to {} MiB of memory, and the limit is {} MiB; give a larger \
-                 --memory-limit, or use --sample instead",
-                needed.div_ceil(1 << 20),
-                limit >> 20
-            );
-            return Err(Error::new(ErrorKind::Usage, &self.path, why));
-        }
-        Ok((source, limit - needed))
+        let Some(limit) = memory_limit else { return Ok((self.open()?, u64::MAX)) };
+        let mut limited = self.limited(limit, progress)?;
+        let source = limited.open()?;
+        let spare_bytes = limited.spare_bytes(bytes_per_page(source.header()))?;
+        Ok((source, spare_bytes))
+    }
+
+    /// Prepares to open it once or several times within a limit of memory. Its pages are numbered on disk if
+    /// necessary, for which it is read once more each time.
+    ///
+    /// # Errors
+    /// Errors of [`Self::open`].
+    pub fn limited<'a>(
+        &'a self,
+        limit: u64,
+        progress: &'a dyn Progress,
+    ) -> Result<Limited<'a>, Error> {
+        let mut limited =
+            Limited { recording: self, limit, progress, first: None, pages: 0, bytes_numbered: 0 };
+        let source = limited.open()?;
+        limited.pages = u64::from(source.header().pages.unwrap_or(0));
+        limited.first = Some(source);
+        Ok(limited)
     }
 
     /// Opens a sample of its pages. For at most a number of pages it is read twice, unless it is a trace file
@@ -120,6 +118,67 @@ impl RecordingArguments {
     /// Errors of [`trace::open_any`].
     pub fn open_any(&self) -> Result<trace::Opened, Error> {
         trace::open_any(&self.path, &self.options)
+    }
+}
+
+/// A recording that is read within a limit of memory.
+pub struct Limited<'a> {
+    recording: &'a RecordingArguments,
+    limit: u64,
+    progress: &'a dyn Progress,
+    /// Opened already, and not read.
+    first: Option<Box<dyn Source>>,
+    pages: u64,
+    /// What numbering keeps of each page.
+    bytes_numbered: u64,
+}
+
+impl Limited<'_> {
+    /// Opens the recording from its beginning. Its header has the number of pages.
+    ///
+    /// # Errors
+    /// Errors of [`RecordingArguments::open`]; a list of the numbering cannot be written.
+    pub fn open(&mut self) -> Result<Box<dyn Source>, Error> {
+        if let Some(source) = self.first.take() {
+            return Ok(source);
+        }
+        let recording = self.recording;
+        let source = recording.open()?;
+        if matches!(source.header().pages, Some(1..)) {
+            return Ok(source);
+        }
+        drop(source);
+        self.bytes_numbered = 4;
+        let table_bytes = usize::try_from(self.limit / 4).unwrap_or(usize::MAX);
+        let open = || recording.open();
+        let numbered = DiskNumbered::new(&recording.path, &open, table_bytes, self.progress)?;
+        Ok(Box::new(numbered))
+    }
+
+    /// The memory that the limit leaves for each page.
+    pub fn bytes_per_page(&self) -> u64 {
+        let room = self.limit.saturating_sub(BASE_BYTES).checked_div(self.pages);
+        room.unwrap_or(u64::MAX).saturating_sub(self.bytes_numbered)
+    }
+
+    /// The memory that the limit leaves beside this many bytes for each page.
+    ///
+    /// # Errors
+    /// `Usage` if it does not leave as many for each page.
+    pub fn spare_bytes(&self, bytes_per_page: u64) -> Result<u64, Error> {
+        let bytes = self.bytes_numbered + bytes_per_page;
+        let needed = BASE_BYTES.saturating_add(self.pages.saturating_mul(bytes));
+        if needed > self.limit {
+            let why = format!(
+                "{} pages take up to {} MiB of memory, and the limit is {} MiB; give a larger --memory-limit, or use \
+                 --sample instead",
+                self.pages,
+                needed.div_ceil(1 << 20),
+                self.limit >> 20
+            );
+            return Err(Error::new(ErrorKind::Usage, &self.recording.path, why));
+        }
+        Ok(self.limit - needed)
     }
 }
 

@@ -114,12 +114,19 @@ pub fn simulate(
                 let outcome = swap::simulate_sampled(&mut source, &request, progress)?;
                 return Ok::<_, sim::Error>((outcome, source.header().losses.clone()));
             }
-            let bytes = match memory_limit {
-                Some(_) => swap::bytes_per_page(&request)?,
-                None => 0,
-            };
-            let (source, _) = recording.within(memory_limit, |_| bytes, progress)?;
-            let mut source = recording.grouped(source, request.page_bytes)?;
+            if let Some(limit) = memory_limit {
+                let bytes = swap::bytes_per_page(&request)?;
+                let mut limited = recording.limited(limit, progress)?;
+                limited.spare_bytes(bytes)?;
+                let room = limited.bytes_per_page();
+                let mut open = || {
+                    let source = limited.open()?;
+                    Ok(recording.grouped(source, request.page_bytes)?)
+                };
+                let (outcome, source) = swap::simulate_within(&mut open, &request, room, progress)?;
+                return Ok((outcome, source.header().losses.clone()));
+            }
+            let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
             let outcome = swap::simulate(&mut *source, &request, progress)?;
             Ok((outcome, source.header().losses.clone()))
         };

@@ -12,6 +12,7 @@ pub mod lifecycle;
 mod marks;
 pub mod misses;
 mod page_lists;
+mod passes;
 pub mod refs;
 mod regions;
 mod sample;

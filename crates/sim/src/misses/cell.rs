@@ -1,11 +1,11 @@
 //! One cell of a grid of policies and sizes: its counter, and the sizes that it serves.
 
-use super::CountMisses;
 use super::arc_counter::ArcCounter;
 use super::clock_counter::ClockCounter;
 use super::lirs_counter::LirsCounter;
 use super::lru_counter::LruCounter;
 use super::timeline;
+use super::{CountMisses, Room};
 use crate::stack::Stack;
 use policy::eviction::{Build, Choice, Future, OwnCounter, Replay, ReplayFuture, Residency};
 use std::sync::Arc;
@@ -29,13 +29,14 @@ enum Counter {
 
 impl CounterCell {
     /// The cells of a policy that needs no future; none for a policy that does.
-    pub(super) fn online(choice: &Choice, sizes: &[u32]) -> Vec<CounterCell> {
+    pub(super) fn online(choice: &Choice, sizes: &[u32], room: Room) -> Vec<CounterCell> {
         let Build::Online(build) = &choice.build else {
             return Vec::new();
         };
         let cell = |counter| CounterCell { policy: choice.label.clone(), counter };
         match choice.row.own_counter {
-            Some(OwnCounter::Lru) if sizes.len() >= STACK_SIZES_MIN => {
+            // A stack takes 13 bytes a page, and the counter of one size up to 52.
+            Some(OwnCounter::Lru) if sizes.len() >= STACK_SIZES_MIN || room == Room::Scarce => {
                 vec![cell(Counter::Stack(Stack::default()))]
             }
             own => sizes

@@ -67,6 +67,16 @@ impl MissCounts {
         MissCounts { schema: "pagewise.misses/1", requests, pages, misses, sample: None }
     }
 
+    /// Adds the counts of other policies and sizes on the same trace.
+    pub(super) fn append(&mut self, others: MissCounts) {
+        for other in others.misses {
+            match self.misses.iter_mut().find(|known| known.policy == other.policy) {
+                Some(known) => known.by_frames.extend(other.by_frames),
+                None => self.misses.push(other),
+            }
+        }
+    }
+
     /// Misses of this policy with this many frames, if asked for.
     pub fn of(&self, policy: &str, frames: u32) -> Option<u64> {
         let by_policy = self.misses.iter().find(|misses| misses.policy == policy)?;

@@ -10,12 +10,14 @@ mod clock_counter;
 mod counts;
 #[cfg(test)]
 mod differential;
+mod limited;
 mod lirs_counter;
 mod lru_counter;
 mod sampled;
 mod timeline;
 
 pub use counts::{MissCounts, MissSample, PolicyMisses};
+pub use limited::{bytes_per_page, run_within};
 pub use sampled::run_sampled;
 
 use crate::Error;
@@ -33,27 +35,6 @@ const OFFLINE_BATCH: usize = 1 << 20;
 /// Requests gathered for several cells: each cell then finds most of its memory in the processor's cache.
 const GATHERED: usize = 1 << 19;
 
-/// A bound on the memory of [`run`] for each page of a trace, in bytes.
-///
-/// # Errors
-/// An unknown policy or option, or a policy that knows the future, whose memory grows with the accesses.
-pub fn bytes_per_page(policies: &[&str], frames: &[u32]) -> Result<u64, Error> {
-    let mut bytes = 0;
-    for choice in choose_all(policies)? {
-        if let Build::Offline(_) = choice.build {
-            let why = format!(
-                "{} keeps every access, so its memory has no limit; leave it out, or use --sample \
-                 instead of --memory-limit",
-                choice.label
-            );
-            return Err(Error::usage(why));
-        }
-        let of_size = if choice.row.name == "lru" { 24 } else { 64 };
-        bytes += of_size * without_repeats(frames).len() as u64;
-    }
-    Ok(bytes)
-}
-
 /// Counts the misses of each policy, `NAME` or `NAME:OPTION=VALUE,...`, with each number of frames.
 ///
 /// Memory: a few bytes per page and cell; with `opt`, also 4 bytes per access.
@@ -67,9 +48,26 @@ pub fn run(
     frames: &[u32],
     progress: &dyn Progress,
 ) -> Result<MissCounts, Error> {
+    count(source, policies, frames, Room::Ample, progress)
+}
+
+/// Whether counters should take little memory, or little time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Ample,
+    Scarce,
+}
+
+fn count(
+    source: &mut dyn Source,
+    policies: &[&str],
+    frames: &[u32],
+    room: Room,
+    progress: &dyn Progress,
+) -> Result<MissCounts, Error> {
     let choices = choose_all(policies)?;
     let mut accesses = Accesses::new(source, progress);
-    let mut counting = Counting::new(&choices, frames, accesses.expected())?;
+    let mut counting = Counting::new(&choices, frames, room, accesses.expected())?;
     while let Some(batch) = accesses.next()? {
         counting.add(&batch);
     }
@@ -94,6 +92,7 @@ impl<'a> Counting<'a> {
     fn new(
         choices: &'a [Choice],
         frames: &[u32],
+        room: Room,
         requests_expected: u64,
     ) -> Result<Counting<'a>, Error> {
         let frames = without_repeats(frames);
@@ -102,7 +101,7 @@ impl<'a> Counting<'a> {
         }
         let keeps_requests = choices.iter().any(|choice| matches!(choice.build, Build::Offline(_)));
         let requests = keeps_requests.then(|| Vec::with_capacity(requests_expected as usize));
-        let cells = choices.iter().flat_map(|choice| CounterCell::online(choice, &frames));
+        let cells = choices.iter().flat_map(|choice| CounterCell::online(choice, &frames, room));
         let online = Online::new(cells.collect());
         Ok(Counting { choices, frames, online, requests, requests_count: 0 })
     }

@@ -3,7 +3,7 @@
 //! Ahmad, Park, USENIX ATC 2017).
 
 use super::counts::{MissCounts, MissSample, PolicyMisses};
-use super::{Counting, choose_all, without_repeats};
+use super::{Counting, Room, choose_all, without_repeats};
 use crate::Error;
 use crate::accesses::Batch;
 use crate::sample::{Groups, Sample, basis, group_rate, half_width_of_share};
@@ -32,10 +32,10 @@ pub fn run_sampled(
     let choices = choose_all(policies)?;
     let frames = without_repeats(frames);
     let rate = source.threshold().rate();
-    let mut whole = Counting::new(&choices, &near(&frames, rate), 0)?;
+    let mut whole = Counting::new(&choices, &near(&frames, rate), Room::Ample, 0)?;
     let group_frames = near(&frames, group_rate(rate));
     let mut of_groups = (0..SAMPLE_GROUPS)
-        .map(|_| Counting::new(&choices, &group_frames, 0))
+        .map(|_| Counting::new(&choices, &group_frames, Room::Ample, 0))
         .collect::<Result<Vec<_>, _>>()?;
     let (mut groups, mut pages) = (Groups::default(), Vec::new());
     let mut by_page: Vec<u32> = Vec::new();

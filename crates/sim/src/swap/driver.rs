@@ -13,6 +13,8 @@ use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId, Progress};
 
 /// One run in progress: receives the trace batch by batch, and then returns its counts.
 pub trait Cell: Send {
+    /// Makes room for pages numbered below `pages` at once, which takes less memory than to grow with the trace.
+    fn expect(&mut self, _pages: usize) {}
     /// Replays the next events of the trace.
     fn replay(&mut self, events: &Events);
     /// The counts so far; none if all decisions come at the end.
@@ -166,8 +168,12 @@ impl<P: Placement> Driver<P> {
         };
         let pages = events.iter().map(page_past).max().unwrap_or(0);
         let processes = events.process.iter().max().map_or(0, |process| process.index() + 1);
-        self.owners.grow(pages, processes);
         self.tally.grow(processes);
+        self.make_room(pages, processes);
+    }
+
+    fn make_room(&mut self, pages: usize, processes: usize) {
+        self.owners.grow(pages, processes);
         self.tiers.grow(pages);
         if self.rules.counts_readahead && self.ahead.len() < pages {
             self.ahead.resize(pages, false);
@@ -386,6 +392,10 @@ impl<P: Placement> Driver<P> {
 }
 
 impl<P: Placement + Send> Cell for Driver<P> {
+    fn expect(&mut self, pages: usize) {
+        self.make_room(pages, 0);
+    }
+
     fn replay(&mut self, events: &Events) {
         self.grow(events);
         if self.is_plain() {

@@ -20,7 +20,7 @@ mod slices;
 mod tally;
 
 pub use as_recorded::{AsRecorded, as_recorded};
-pub use limited::bytes_per_page;
+pub use limited::{bytes_per_page, simulate_within};
 pub(crate) use live::LiveCell;
 pub use outcome::{Outcome, ProcessCounts, Ranges, ReadaheadPages, TierCounts, TimeRange, Wear};
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};

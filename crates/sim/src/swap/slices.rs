@@ -98,6 +98,11 @@ impl Sliced {
         Sliced { cell, is_rewritten, noted: Vec::new() }
     }
 
+    /// Makes room for pages numbered below `pages` at once.
+    pub(super) fn expect(&mut self, pages: usize) {
+        self.cell.expect(pages);
+    }
+
     /// The cell without its marks.
     pub(super) fn into_cell(self) -> Box<dyn Cell> {
         self.cell
