@@ -43,6 +43,13 @@ TIMED = {
     "analyze exact": "pagewise.analyze(path)",
     "misses sampled": "pagewise.misses(path, policy='lru', frames=frames, sample=sample)",
     "misses exact": "pagewise.misses(path, policy='lru', frames=frames)",
+    "misses within 2 GB": (
+        "pagewise.misses(path, policy='lru,arc,lirs', frames=frames, memory_limit='2GB')"
+    ),
+    "simulate within 2 GB": (
+        "pagewise.simulate(path, architecture='adaptive', fast_tier=frames[1] * 4096,"
+        " fast='zram-lz4', slow='ufs-3.1', memory_limit='2GB')"
+    ),
 }
 
 
@@ -174,7 +181,10 @@ def timed(path: Path, sample: str) -> Iterator[dict[str, Any]]:
     for name, code in TIMED.items():
         program = f"import pagewise; path, frames, sample = {str(path)!r}, {frames}, {sample!r}"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        peak = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        # ru_maxrss would begin with the memory of this process.
+        peak = (
+            "import re; print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"
+        )
         command = [sys.executable, "-c", f"{program}\n{code}\n{peak}"]
         run = subprocess.run(command, check=False, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -134,6 +134,24 @@ def test_results_within_a_limit_are_exact(name: str, request: pytest.FixtureRequ
     assert limited == pw.misses(trace, **policies)
 
 
+def test_a_small_limit_costs_passes_and_one_too_small_is_refused(imported: Path) -> None:
+    pages = pw.analyze(imported)["pages"]
+
+    def room(bytes_per_page: int) -> int:
+        return (128 << 20) + pages * bytes_per_page
+
+    policies = {"policy": "lru,arc", "frames": FRAMES}
+    assert pw.misses(imported, **policies, memory_limit=room(16)) == pw.misses(imported, **policies)
+    with pytest.raises(UsageError, match="give a larger --memory-limit"):
+        pw.misses(imported, **policies, memory_limit=room(15))
+    asked = {"architecture": "adaptive", "fast_tier": "1MiB", "fast": "4/5us", "slow": "ufs-3.1"}
+    exact = pw.simulate(imported, **asked)
+    assert exact["ranges"]
+    assert pw.simulate(imported, **asked, memory_limit=room(32)) == exact
+    with pytest.raises(UsageError, match="give a larger --memory-limit"):
+        pw.simulate(imported, **asked, memory_limit=room(31))
+
+
 def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
     assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
 
