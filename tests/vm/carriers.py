@@ -12,19 +12,29 @@ HANGS_AFTER_S = 600
 
 def watched() -> str:
     """Shell code for the beginning of a guest's script: if the script hangs, the console shows what
-    swapd and its programs wait for, and the script ends with its trap for EXIT."""
+    swapd and its programs wait for, and the script ends with its trap for EXIT. If it cannot, the
+    guest ends without it."""
     return f"""\
 trap 'exit 124' TERM
 (
-    sleep {HANGS_AFTER_S - 60}
+    sleep {HANGS_AFTER_S - 120}
     echo "The script hangs. What the processes of swapd and its programs wait for:"
-    cat /proc/swaps
+    # First what takes no lock: reading /proc/swaps or a command line may hang as the script does.
+    echo w >/proc/sysrq-trigger
     for process in $(pidof pagewise-agent swapping swapoff cat); do
-        echo "$process: $(tr '\\0' ' ' </proc/$process/cmdline)"
+        echo "$process: $(cat /proc/$process/comm)"
         cat /proc/$process/task/*/stack
     done
-    echo w >/proc/sysrq-trigger
+    cat /proc/swaps &
     kill $$
+    # The shell runs its trap only when the program in the foreground has ended.
+    sleep 5
+    killall -9 pagewise-agent swapping swapoff cat
+    # If no signal ends that program, do what init does after the script.
+    sleep 30
+    echo 124 >/result/status
+    tar -cf /dev/vda -C /result .
+    poweroff -f
 ) >/dev/console 2>&1 &
 """
 

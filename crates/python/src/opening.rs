@@ -1,9 +1,10 @@
 //! Opens the recording of a Python call: a pagewise trace file, or a foreign recording, read directly.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use pyo3::prelude::*;
-use trace::disk_numbering::DiskNumbered;
+use trace::disk_numbering::PageNumbers;
 use trace::import::ImportOptions;
 use trace::sampled::{SampleSize, SampleThreshold, Sampled};
 use trace::{Error, ErrorKind, Header, Mapping, Role, Source};
@@ -80,7 +81,7 @@ impl RecordingArguments {
     }
 
     /// Prepares to open it once or several times within a limit of memory. Its pages are numbered on disk if
-    /// necessary, for which it is read once more each time.
+    /// necessary, for which it is read once more.
     ///
     /// # Errors
     /// Errors of [`Self::open`].
@@ -89,12 +90,26 @@ impl RecordingArguments {
         limit: u64,
         progress: &'a dyn Progress,
     ) -> Result<Limited<'a>, Error> {
-        let mut limited =
-            Limited { recording: self, limit, progress, first: None, pages: 0, bytes_numbered: 0 };
+        let version = self.version();
+        let mut limited = Limited {
+            recording: self,
+            limit,
+            progress,
+            version,
+            first: None,
+            pages: 0,
+            numbers: None,
+        };
         let source = limited.open()?;
         limited.pages = u64::from(source.header().pages.unwrap_or(0));
         limited.first = Some(source);
         Ok(limited)
+    }
+
+    /// Length and time of change of its file.
+    fn version(&self) -> Option<(u64, SystemTime)> {
+        let file = std::fs::metadata(&self.path).ok()?;
+        Some((file.len(), file.modified().ok()?))
     }
 
     /// Opens a sample of its pages. For at most a number of pages it is read twice, unless it is a trace file
@@ -126,47 +141,64 @@ pub struct Limited<'a> {
     recording: &'a RecordingArguments,
     limit: u64,
     progress: &'a dyn Progress,
-    /// Opened already, and not read.
+    /// Of the file when it was first opened: counts of two versions must not be mixed.
+    version: Option<(u64, SystemTime)>,
+    /// A source that is open and was not read yet.
     first: Option<Box<dyn Source>>,
     pages: u64,
-    /// What numbering keeps of each page.
-    bytes_numbered: u64,
+    /// The numbers of its pages, if it has none itself.
+    numbers: Option<PageNumbers>,
 }
 
 impl Limited<'_> {
     /// Opens the recording from its beginning. Its header has the number of pages.
     ///
     /// # Errors
-    /// Errors of [`RecordingArguments::open`]; a list of the numbering cannot be written.
+    /// Errors of [`RecordingArguments::open`]; `Io` if a list of the numbering cannot be written, or if the file
+    /// has changed since it was first opened.
     pub fn open(&mut self) -> Result<Box<dyn Source>, Error> {
         if let Some(source) = self.first.take() {
             return Ok(source);
         }
         let recording = self.recording;
-        let source = recording.open()?;
+        if recording.version() != self.version {
+            let why = "changed while it was read";
+            return Err(Error::new(ErrorKind::Io, &recording.path, why));
+        }
+        let mut source = recording.open()?;
         if matches!(source.header().pages, Some(1..)) {
             return Ok(source);
         }
-        drop(source);
-        self.bytes_numbered = 4;
-        let table_bytes = usize::try_from(self.limit / 4).unwrap_or(usize::MAX);
-        let open = || recording.open();
-        let numbered = DiskNumbered::new(&recording.path, &open, table_bytes, self.progress)?;
-        Ok(Box::new(numbered))
+        let numbers = match self.numbers.take() {
+            Some(numbers) => numbers,
+            None => {
+                let table_bytes = usize::try_from(self.limit / 4).unwrap_or(usize::MAX);
+                let path = recording.path();
+                let numbers = PageNumbers::of(&mut *source, path, table_bytes, self.progress)?;
+                source = recording.open()?;
+                numbers
+            }
+        };
+        Ok(Box::new(self.numbers.insert(numbers).apply_to(source)?))
+    }
+
+    /// What a source with these numbers keeps of each page.
+    fn bytes_numbered(&self) -> u64 {
+        if self.numbers.is_some() { 4 } else { 0 }
     }
 
     /// The memory that the limit leaves for each page.
     pub fn bytes_per_page(&self) -> u64 {
         let room = self.limit.saturating_sub(BASE_BYTES).checked_div(self.pages);
-        room.unwrap_or(u64::MAX).saturating_sub(self.bytes_numbered)
+        room.unwrap_or(u64::MAX).saturating_sub(self.bytes_numbered())
     }
 
     /// The memory that the limit leaves beside this many bytes for each page.
     ///
     /// # Errors
-    /// `Usage` if it does not leave as many for each page.
+    /// `Usage` if the limit leaves less for each page.
     pub fn spare_bytes(&self, bytes_per_page: u64) -> Result<u64, Error> {
-        let bytes = self.bytes_numbered + bytes_per_page;
+        let bytes = self.bytes_numbered() + bytes_per_page;
         let needed = BASE_BYTES.saturating_add(self.pages.saturating_mul(bytes));
         if needed > self.limit {
             let why = format!(

@@ -12,7 +12,8 @@ pub(crate) struct InPass<'a> {
 
 impl Progress for InPass<'_> {
     fn advance(&self, done: u64, total: u64) -> Result<(), Cancelled> {
-        let before = total * self.pass as u64;
-        self.progress.advance(before + done, total * self.passes as u64)
+        // A damaged header may claim any number of events.
+        let before = total.saturating_mul(self.pass as u64);
+        self.progress.advance(before.saturating_add(done), total.saturating_mul(self.passes as u64))
     }
 }

@@ -27,9 +27,16 @@ const BUFFER_BYTES: usize = 32 << 10;
 /// Identities of pages numbered at a time.
 const KEYS: usize = 1 << 14;
 
-/// A source whose pages were numbered on disk. `Header::pages` is known before the first event.
-///
-/// Memory: 4 bytes for each page, and 4 MiB. Disk: 4 bytes for each event, and while numbering 8 more.
+/// The numbers of a recording's pages, on disk. Disk: 4 bytes for each event, and while numbering 8 more.
+pub struct PageNumbers {
+    path: PathBuf,
+    /// The numbers within each part, in the order of the events, and how many there are.
+    parts: Vec<(File, usize)>,
+    pages: u32,
+}
+
+/// A source whose pages were numbered on disk. `Header::pages` is known before the first event. Memory: 4 bytes for each
+/// page, and 4 MiB.
 pub struct DiskNumbered {
     source: Box<dyn Source>,
     header: Header,
@@ -46,22 +53,21 @@ struct Part {
     count: usize,
 }
 
-impl DiskNumbered {
-    /// Numbers the pages of the recording at `path`, which `open` opens twice. A table takes at most
-    /// `table_bytes`: 22 to 40 bytes for each page of a part, of which there are 128. The lists are in the
-    /// folder for temporary files.
+impl PageNumbers {
+    /// Numbers the pages of `source`, the recording at `path`. A table takes at most `table_bytes`: 22 to 40 bytes for
+    /// each page of a part, of which there are 128. The lists are in the folder for temporary files.
     ///
     /// # Errors
     /// If the recording cannot be read, a list cannot be written, or a part does not fit into its table;
     /// `Cancelled` if `progress` asks to stop.
-    pub fn new(
+    pub fn of(
+        source: &mut dyn Source,
         path: &Path,
-        open: &dyn Fn() -> Result<Box<dyn Source>, Error>,
         table_bytes: usize,
         progress: &dyn Progress,
-    ) -> Result<DiskNumbered, Error> {
+    ) -> Result<PageNumbers, Error> {
         let on_disk = |error: io::Error| on_disk(path, &error);
-        let lists = list_keys(path, &mut *open()?, progress)?;
+        let lists = list_keys(path, source, progress)?;
         let mut parts = Vec::with_capacity(PARTS);
         for list in lists {
             let cancelled = |_| Error::cancelled(path);
@@ -69,23 +75,36 @@ impl DiskNumbered {
             let mut renumber = Renumber::with_limit(table_bytes);
             let list = list.into_inner().map_err(|error| on_disk(error.into_error()))?;
             let numbers = number(path, list, &mut renumber)?;
-            let numbers = BufReader::with_capacity(BUFFER_BYTES, numbers);
-            parts.push(Part { numbers, pages: Vec::new(), count: renumber.len() });
+            parts.push((numbers, renumber.len()));
         }
-        let pages: usize = parts.iter().map(|part| part.count).sum();
+        let pages: usize = parts.iter().map(|(_, count)| count).sum();
         let pages =
             u32::try_from(pages).ok().filter(|&pages| pages <= 1 << 31).ok_or_else(|| {
                 Error::new(ErrorKind::Usage, path, "has more than 2,147,483,648 pages")
             })?;
-        for part in &mut parts {
-            part.pages.reserve_exact(part.count);
-        }
-        let mut source = open()?;
-        source.omit_numbering_and_count();
-        let header = Header { pages: Some(pages), ..source.header().clone() };
-        Ok(DiskNumbered { source, header, path: path.to_owned(), parts, next: 0 })
+        Ok(PageNumbers { path: path.to_owned(), parts, pages })
     }
 
+    /// `source`, the same recording from its beginning, with these numbers. Only one such source may be read at a time.
+    ///
+    /// # Errors
+    /// If a list cannot be read.
+    pub fn apply_to(&self, mut source: Box<dyn Source>) -> Result<DiskNumbered, Error> {
+        let part = |&(ref file, count): &(File, usize)| {
+            let mut numbers = file.try_clone()?;
+            numbers.rewind()?;
+            let numbers = BufReader::with_capacity(BUFFER_BYTES, numbers);
+            Ok(Part { numbers, pages: Vec::with_capacity(count), count })
+        };
+        let parts = self.parts.iter().map(part).collect::<io::Result<_>>();
+        let parts = parts.map_err(|error| on_disk(&self.path, &error))?;
+        source.omit_numbering_and_count();
+        let header = Header { pages: Some(self.pages), ..source.header().clone() };
+        Ok(DiskNumbered { source, header, path: self.path.clone(), parts, next: 0 })
+    }
+}
+
+impl DiskNumbered {
     /// The number of the page of the next event in this part.
     fn page(&mut self, part: usize) -> Result<PageId, Error> {
         let part = &mut self.parts[part];
@@ -165,7 +184,7 @@ fn list_keys(
     Ok(lists)
 }
 
-/// The list of the numbers of the pages in `list`, from its beginning.
+/// The list of the numbers of the pages in `list`.
 fn number(path: &Path, mut list: File, renumber: &mut Renumber) -> Result<File, Error> {
     let on_disk = |error: io::Error| on_disk(path, &error);
     list.rewind().map_err(on_disk)?;
@@ -190,9 +209,7 @@ fn number(path: &Path, mut list: File, renumber: &mut Renumber) -> Result<File, 
             numbered.write_all(&number.to_le_bytes()).map_err(on_disk)?;
         }
     }
-    let mut numbered = numbered.into_inner().map_err(|error| on_disk(error.into_error()))?;
-    numbered.rewind().map_err(on_disk)?;
-    Ok(numbered)
+    numbered.into_inner().map_err(|error| on_disk(error.into_error()))
 }
 
 /// Reads until `bytes` is full or the file ends, and returns the number of bytes read.
@@ -253,21 +270,21 @@ mod tests {
         let pages: Vec<u64> = (0..30_000).map(|_| u64::from(random.below(9000)) << 20).collect();
         let file = recording(&pages);
         let open = || crate::open(file.path(), &ImportOptions::default());
-        let numbered = DiskNumbered::new(file.path(), &open, 1 << 20, &NoProgress).unwrap();
-        assert_eq!(pages_of(Box::new(numbered)), pages_of(open().unwrap()));
+        let found = PageNumbers::of(&mut *open().unwrap(), file.path(), 1 << 20, &NoProgress);
+        let numbers = found.unwrap();
+        for _ in 0..2 {
+            let numbered = numbers.apply_to(open().unwrap()).unwrap();
+            assert_eq!(pages_of(Box::new(numbered)), pages_of(open().unwrap()));
+        }
     }
 
     #[test]
     fn a_recording_that_changes_between_its_readings_is_an_error() {
         let file = recording(&[1, 2, 3]);
         let longer = recording(&[1, 2, 3, 4, 1]);
-        let calls = std::cell::Cell::new(0);
-        let open = || {
-            calls.set(calls.get() + 1);
-            let path = if calls.get() == 1 { file.path() } else { longer.path() };
-            crate::open(path, &ImportOptions::default())
-        };
-        let mut numbered = DiskNumbered::new(file.path(), &open, 1 << 20, &NoProgress).unwrap();
+        let open = |path: &Path| crate::open(path, &ImportOptions::default()).unwrap();
+        let found = PageNumbers::of(&mut *open(file.path()), file.path(), 1 << 20, &NoProgress);
+        let mut numbered = found.unwrap().apply_to(open(longer.path())).unwrap();
         let error = numbered.next_rows(&mut Rows::default()).unwrap_err();
         assert!(error.to_string().contains("changed while it was read"), "{error}");
     }
@@ -277,8 +294,8 @@ mod tests {
         // Pages of one part, in the smallest table.
         let pages: Vec<u64> = (0..4_000_000).filter(|&page| part_of(page) == 7).collect();
         let file = recording(&pages);
-        let open = || crate::open(file.path(), &ImportOptions::default());
-        let error = DiskNumbered::new(file.path(), &open, 0, &NoProgress).err().unwrap();
+        let mut source = crate::open(file.path(), &ImportOptions::default()).unwrap();
+        let error = PageNumbers::of(&mut *source, file.path(), 0, &NoProgress).err().unwrap();
         assert!(error.to_string().contains("memory limit"), "{error}");
     }
 }

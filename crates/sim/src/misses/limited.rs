@@ -8,8 +8,8 @@ use policy::eviction::{Build, Choice};
 use trace::Source;
 use types::Progress;
 
-/// The most memory of a page with one size of a policy, if the number of pages is known before;
-/// crates/sim/tests/limited_memory.rs measures it. LRU takes as much for all sizes.
+/// The most memory of a page with one size of a policy, if the number of pages is known beforehand;
+/// crates/sim/tests/limited_memory.rs measures it. LRU takes this much for all sizes together.
 fn bytes_of_a_size(choice: &Choice) -> Result<u64, Error> {
     if let Build::Offline(_) = choice.build {
         let why = format!(
@@ -77,12 +77,12 @@ fn passes(policies: &[&str], frames: &[u32], room: u64) -> Result<Vec<Pass>, Err
     Ok(passes)
 }
 
-/// Counts as [`run`] does, with at most `room` bytes for each page, or with [`bytes_per_page`] if those are more. `open`
-/// opens the trace once for each pass; its header must know the number of pages. Also returns the source that was read
-/// last.
+/// Counts as [`super::run`] does, with at most `room` bytes for each page, or with [`bytes_per_page`] if those are
+/// more. `open` opens the trace once for each pass; its header must know the number of pages. Also returns the source
+/// that was read last.
 ///
 /// # Errors
-/// Errors of [`run`] and [`bytes_per_page`].
+/// Errors of [`super::run`] and [`bytes_per_page`].
 pub fn run_within(
     open: &mut dyn FnMut() -> Result<Box<dyn Source>, Error>,
     policies: &[&str],
@@ -94,12 +94,14 @@ pub fn run_within(
     let passes = plan.len();
     let mut counted: Option<(MissCounts, Box<dyn Source>)> = None;
     for (pass, Pass { policies, frames }) in plan.into_iter().enumerate() {
+        // Closes the source of the pass before: its page numbers would take memory beside those of the next.
+        let earlier = counted.take().map(|(counts, _)| counts);
         let mut source = open()?;
         let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
         let progress = InPass { progress, pass, passes };
         let counts = count(&mut *source, &policies, &frames, Room::Scarce, &progress)?;
-        let counts = match counted.take() {
-            Some((mut earlier, _)) => {
+        let counts = match earlier {
+            Some(mut earlier) => {
                 earlier.append(counts);
                 earlier
             }

@@ -12,7 +12,7 @@ use crate::passes::InPass;
 use trace::Source;
 use types::{Nanos, Progress};
 
-/// The most memory of a page in one replay of an architecture, if the number of pages is known before;
+/// The most memory of a page in one replay of an architecture, if the number of pages is known beforehand;
 /// crates/sim/tests/limited_memory.rs measures it.
 fn bytes_of_a_replay(architecture: &str) -> u64 {
     match architecture {
@@ -26,7 +26,7 @@ fn bytes_of_a_replay(architecture: &str) -> u64 {
 /// The least memory of [`simulate_within`] for each page of a recording, in bytes.
 ///
 /// # Errors
-/// `Usage` for a request that also takes memory for each event, and for an unknown architecture.
+/// `Usage` for a request that also takes memory for each event, and for an unknown architecture or option.
 pub fn bytes_per_page(request: &SimulateRequest) -> Result<u64, Error> {
     let by_event = |what: &str, instead: &str| {
         let why =
@@ -42,6 +42,8 @@ pub fn bytes_per_page(request: &SimulateRequest) -> Result<u64, Error> {
     if request.queueing {
         return by_event("queueing=yes", "leave it out");
     }
+    // An invalid option is refused before the recording is numbered, which may take minutes.
+    RequestCells::start(request)?;
     Ok(bytes_of_a_replay(&request.architecture))
 }
 
