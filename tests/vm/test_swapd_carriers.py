@@ -100,7 +100,8 @@ observe() {{
     until grep -q ready $results/$1.lost; do sleep 0.1; done
     killall -9 pagewise-agent
     sleep 1
-    pagewise-agent swapd --undo >$results/$1.undo 2>&1
+    # If it fails, the program waits for its pages for ever.
+    pagewise-agent swapd --undo >$results/$1.undo 2>&1 || {{ cat $results/$1.undo; return 1; }}
     cat /proc/swaps >$results/$1.after
     echo all >&3
     wait $program

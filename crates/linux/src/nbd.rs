@@ -47,7 +47,7 @@ const SEND_TRIM: u64 = 1 << 5;
 const DESTROY_ON_DISCONNECT: u64 = 1;
 
 /// Requests that arrive while no server is there wait this many seconds for one, and then fail.
-const RECONNECT_S: u64 = 30;
+pub const RECONNECT_S: u64 = 30;
 /// How many numbers of new devices are tried.
 const TRIES_MAX: u32 = 16;
 /// Milliseconds after which the kernel looks at a request without an answer, and sends it again if a new server has

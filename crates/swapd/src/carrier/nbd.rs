@@ -30,8 +30,8 @@ const DATA_BYTES_MAX: usize = 128 << 10;
 const STAGE_BYTES: usize = 32 << 10;
 /// How often a start looks whether the device is there, and a successor whether the old connection has ended.
 const START_PERIOD: Duration = Duration::from_millis(2);
-/// How long a successor waits for the end of the old connection.
-const END_WAIT: Duration = Duration::from_secs(10);
+/// How long a successor waits for the end of the old connection: as long as the kernel keeps requests.
+const END_WAIT: Duration = Duration::from_secs(nbd::RECONNECT_S);
 
 // Numbers of include/uapi/linux/nbd.h.
 const REQUEST_MAGIC: u32 = 0x2560_9513;

@@ -25,8 +25,9 @@ const DEPTH: u16 = 64;
 const DATA_BYTES_MAX: usize = 256 << 10;
 /// How often a successor looks whether the kernel has noticed the end of the server.
 const END_PERIOD: Duration = Duration::from_millis(2);
-/// How long a successor waits until the kernel has noticed it.
-const END_WAIT: Duration = Duration::from_secs(10);
+/// How long a successor waits until the kernel has noticed it. After that the pages are lost, so it waits long: the
+/// kernel may need seconds on a busy machine.
+const END_WAIT: Duration = Duration::from_secs(60);
 
 /// A served ublk device.
 pub struct UblkCarrier {
