@@ -7,8 +7,8 @@ from pathlib import Path
 
 GROUP = "/sys/fs/cgroup/small"
 HANGS_AFTER_S = 800
-"""A guest whose script has not ended by then hangs; beside a build and another guest the slowest took
-401 s."""
+"""A guest whose script has not ended by then hangs; beside a build and another guest the slowest
+took 401 s."""
 
 
 def watched() -> str:
