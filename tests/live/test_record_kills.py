@@ -6,6 +6,7 @@ Needs root, BPF and a memory cgroup of version 1.
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ def test_a_kill_without_a_moment_is_reported(tmp_path: Path) -> None:
             assert begun
             if recorder.poll() is not None:
                 pytest.skip(f"no text events: {recorder.stderr.read()}")
+            # The file begins before the recorder has looked which processes are in the group.
+            time.sleep(1)
             os.kill(victim, signal.SIGKILL)
             assert within(60, lambda: victim not in group.processes())
             recorder.send_signal(signal.SIGINT)
