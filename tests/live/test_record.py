@@ -81,7 +81,7 @@ def test_a_recorder_that_is_swapped_out_while_it_starts_records(tmp_path: Path) 
                 timeout=120,
             )
             statuses.append(ended.returncode)
-            # While other programs keep the disk busy, the kernel may kill it when the group is full.
+            # While others keep the disk busy, the kernel may kill it when the group is full.
             assert statuses[-1] in (0, -signal.SIGKILL), ended.stderr
             assert statuses.count(-signal.SIGKILL) < 10, "too little memory to try anything"
 
