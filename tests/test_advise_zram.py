@@ -87,6 +87,28 @@ def test_the_advice_follows_from_the_sample(tmp_path: Path) -> None:
     assert described(advice)
 
 
+def test_idle_pages_go_first(tmp_path: Path) -> None:
+    found = sample(idle={"pages": 40_000.0, "seconds": 60.02, "why": None})
+    found["total"]["idle"] = {
+        "pages_sampled": 2000,
+        "share": 0.4,
+        "same_filled_share": 0.5,
+        "algorithms": {"lz4": {"pool_bytes_per_page": 800.0}, "zstd": {"bytes_per_page": None}},
+    }
+    (note,) = (each for each in advise_zram(written(tmp_path, found))["notes"] if "idle" in each)
+    # (0.5 * 800 + 24) / 4096.
+    assert note.endswith(
+        "idle for 60 s, 40.0 % of them, go first, and one takes 10.4 % of its size"
+    )
+    del found["total"]["idle"]["algorithms"]["lz4"]
+    assert not any("idle" in each for each in advise_zram(written(tmp_path, found))["notes"])
+    for field, value in (("share", 1.5), ("share", "much"), ("algorithms", 3)):
+        broken = copy.deepcopy(found)
+        broken["total"]["idle"][field] = value
+        with pytest.raises(UnreadableInput, match=f"total.idle.{field}: expected"):
+            advise_zram(written(tmp_path, broken))
+
+
 def test_memory_on_the_command_line_replaces_that_of_the_sample(tmp_path: Path) -> None:
     path = written(tmp_path, sample())
     whole, half = advise_zram(path), advise_zram(path, memory="512MiB")

@@ -146,21 +146,6 @@ def test_a_sample_says_how_far_it_may_be_off(
     assert "pages in the sample" in output and "error of the I/O time, +/-" in output
 
 
-def test_an_empty_sample_of_a_recording_is_refused(
-    fleet: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiers = ["--architecture", "flash", "--fast-tier", "0", "--fast", "4/5us", "--slow", "ufs-3.1"]
-    counted = ["--policy", "lru", "--frames", "10"]
-    for command in (["analyze"], ["misses", *counted], ["simulate", *tiers]):
-        name, *options = command
-        status, output, diagnostics = ran(
-            name, fleet / "device-0001.csv", *options, "--sample", "0.0001%", capsys=capsys
-        )
-        assert (status, output) == (3, ""), name
-        assert "device-0001.csv: has no page in the sample" in diagnostics
-        assert "--sample 32k" in diagnostics
-
-
 def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
     (tmp_path / "fleet" / "below").mkdir(parents=True)
     (tmp_path / "other").mkdir()

@@ -10,8 +10,9 @@ import pytest
 from commands import ran
 
 from pagewise.fleet import OUTLIERS_FROM, Fleet, of_rows, outlying
-from pagewise.fleet_figures import ENOUGH_PAGES, Figures, of_enough_pages
+from pagewise.fleet_figures import Figures
 from pagewise.groups import groups
+from pagewise.samples import ENOUGH_PAGES
 
 
 def write(path: Path, pages: Iterable[int]) -> None:
@@ -65,20 +66,6 @@ def test_a_share_of_a_large_recording_is_taken(
         (found,) = json.loads(output)["recordings"]
         assert least < found["figures"]["sample.pages"] <= most
         assert found["figures"]["sample.pages"] > ENOUGH_PAGES * 0.9
-
-
-def test_only_a_share_is_enlarged() -> None:
-    asked = []
-
-    def ask(sample: str | None) -> Figures:
-        asked.append(sample)
-        return {"sample.pages": 3}
-
-    for sample in (None, "8", "32k"):
-        of_enough_pages(ask, sample)
-    assert asked == [None, "8", "32k"]
-    of_enough_pages(ask, "2.5%")
-    assert asked[3:] == ["2.5%", str(ENOUGH_PAGES)]
 
 
 def test_small_samples_have_neither_outliers_nor_groups(

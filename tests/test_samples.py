@@ -11,8 +11,9 @@ import pytest
 from commands import ran
 
 import pagewise as pw
+from pagewise import samples
 from pagewise.errors import UsageError
-from pagewise.samples import parse_sample
+from pagewise.samples import ENOUGH_PAGES, parse_sample
 
 FRAMES = [1000, 3000]
 
@@ -59,6 +60,13 @@ def test_an_invalid_sample_is_refused(text: str) -> None:
         parse_sample(text)
 
 
+@pytest.fixture
+def any_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share of the small recordings here stays as it is."""
+    monkeypatch.setattr(samples, "ENOUGH_PAGES", 1)
+
+
+@pytest.mark.usefixtures("any_are_enough")
 @pytest.mark.parametrize("name", ["foreign", "imported"])
 @pytest.mark.parametrize("sample", ["20%", "4k"])
 def test_estimates_are_near_the_exact_figures(
@@ -92,6 +100,57 @@ def test_a_number_of_pages_bounds_the_sample(imported: Path, foreign: Path) -> N
         assert whole["miss_ratio_curve"] == pw.analyze(trace)["miss_ratio_curve"]
 
 
+TIERS = ["--fast-tier", "1MiB", "--fast", "4/5us", "--slow", "ufs-3.1"]
+ASKED = {
+    "analyze": [],
+    "misses": ["--policy", "lru,arc", "--frames", "1000"],
+    "simulate": ["--architecture", "hierarchical", *TIERS],
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_a_share_takes_enough_pages(
+    command: str, foreign: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def asked(trace: Path, sample: str) -> dict[str, object]:
+        words = [command, trace, *ASKED[command], "--sample", sample, "--json"]
+        status, output, diagnostics = ran(*words, capsys=capsys)
+        assert (status, diagnostics) == (0, "")
+        return json.loads(output)
+
+    # Hierarchical alone would refuse 1 %: its fast tier has no room for 64 pages of the sample.
+    for share in ("1%", "0.0001%", "50%"):
+        assert asked(foreign, share) == asked(foreign, str(ENOUGH_PAGES))
+    assert asked(foreign, "99%")["sample"]["pages"] > ENOUGH_PAGES
+    small = tmp_path / "small.csv"
+    small.write_text("\n".join(["time,id", *(f"{at},{at % 70}" for at in range(999)), ""]))
+    assert asked(small, "1%")["sample"]["rate"] == 1
+    assert asked(small, "50")["sample"]["pages"] == 50
+
+
+def test_a_share_of_a_pipe_stays_small(foreign: Path) -> None:
+    def asked(share: str) -> subprocess.CompletedProcess[str]:
+        words = ["analyze", "-", "--sample", share, "--json"]
+        with foreign.open() as recording:
+            return subprocess.run(
+                [sys.executable, "-m", "pagewise", *words],
+                check=False,
+                stdin=recording,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+
+    found = asked("10%")
+    assert found.returncode == 0, found.stderr
+    assert 0 < json.loads(found.stdout)["sample"]["pages"] < ENOUGH_PAGES / 4
+    empty = asked("0.00001%")
+    assert (empty.returncode, empty.stdout) == (3, "")
+    assert "has no page in the sample" in empty.stderr
+    assert "save the recording to a file" in " ".join(empty.stderr.split())
+
+
+@pytest.mark.usefixtures("any_are_enough")
 def test_the_text_has_the_errors(imported: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, output, _ = ran("analyze", imported, "--sample", "20%", capsys=capsys)
     assert status == 0 and "+/-" in output and "of the pages (" in output
@@ -200,6 +259,7 @@ def test_a_policy_that_knows_the_future_has_no_limit(imported: Path) -> None:
     assert pw.misses(imported, policy="lru,opt", frames=10, sample="10%")["sample"]["pages"]
 
 
+@pytest.mark.usefixtures("any_are_enough")
 def test_a_simulated_sample_is_near_the_exact_figures(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +294,7 @@ def test_numbering_on_disk_leaves_no_files(foreign: Path, tmp_path: Path) -> Non
     assert failed.returncode == 1 and "TMPDIR" in failed.stderr
 
 
+@pytest.mark.usefixtures("any_are_enough")
 def test_the_json_of_a_sample_fits_its_schema(
     imported: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

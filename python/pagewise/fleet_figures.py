@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pagewise.errors import PagewiseError, UnreadableInput
-from pagewise.samples import parse_sample
+from pagewise.errors import UnreadableInput
 from pagewise.units import (
     format_count,
     format_figure,
@@ -100,9 +99,6 @@ SHARES = (
 """How the names of figures begin that are shares."""
 SAMPLE_ERROR_MAX = 0.05
 """Miss ratios of a sample that may be farther off are rarely of use."""
-ENOUGH_PAGES = 4000
-"""The pages from which estimates are off by less than `SAMPLE_ERROR_MAX`: each of the eight groups
-of a sample, by which its error is measured, then has 500."""
 OF_SAMPLES = "sample."
 """How the names of figures begin that are about the sample and not about the recording."""
 ERRORS = {"sample.error": "miss ratios", "sample.io_time_error": "I/O times"}
@@ -199,21 +195,6 @@ def written(name: str, value: float) -> str:
             return format_size(round(value))
         case _:
             return format_figure(value) if value < 100 else format_count(round(value))
-
-
-def of_enough_pages(ask: Callable[[str | None], Figures], sample: str | None) -> Figures:
-    """The figures of a recording by ``ask``, from a sample that is large enough to compare it.
-
-    A share of the pages that leaves fewer than `ENOUGH_PAGES` is replaced by this number, with
-    which small recordings are taken whole. No sample, and a number of pages, stay as they are.
-    """
-    if "sample_rate" not in parse_sample(sample):
-        return ask(sample)
-    try:
-        figures = ask(sample)
-    except PagewiseError:  # it may have no page, or too few for the fast tier
-        return ask(str(ENOUGH_PAGES))
-    return figures if figures["sample.pages"] >= ENOUGH_PAGES else ask(str(ENOUGH_PAGES))
 
 
 def figures_of_analysis(result: Analysis) -> dict[str, float]:

@@ -24,6 +24,7 @@ from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.samples import (
     SampleSize,
+    of_enough_pages,
     parse_memory_limit,
     parse_sample,
     refuse_empty,
@@ -87,8 +88,8 @@ def analyze(
     also adds ``traffic``, reads and writes over time by name of process. Source: S0 Fig. 1;
     Mattson's stack distances. ``page_size`` (``"16KiB"``) groups accesses into larger pages;
     ``at_4_kib`` then has figures of the recorded ones. ``sample`` looks only at a share of the
-    pages (``"1%"``) or at most a number of them (``"32k"``), chosen by a hash: all figures but
-    ``accesses`` are then estimates, and ``sample`` of the result has their errors.
+    pages (``"1%"``, but at least 16,000) or at most a number of them (``"32k"``), chosen by a hash:
+    all figures but ``accesses`` are then estimates, and ``sample`` of the result has their errors.
     ``memory_limit`` (``"2GiB"``) bounds the memory of an exact analysis: pages are numbered on disk
     if necessary, and a recording that needs more is refused.
     """
@@ -107,14 +108,18 @@ def analyze(
         refuse_larger_pages_within(limit)
     if page_bytes is not None and page_bytes > PAGE_BYTES:
         refuse_what_is_read_once(source)
-    result = _core.analyze(
-        *source.arguments(),
-        top_processes=None if by is None else top,
-        page_bytes=page_bytes,
-        memory_limit=limit,
-        progress=progress,
-        **size,
-    )
+
+    def of(size: SampleSize) -> Analysis:
+        return _core.analyze(
+            *source.arguments(),
+            top_processes=None if by is None else top,
+            page_bytes=page_bytes,
+            memory_limit=limit,
+            progress=progress,
+            **size,
+        )
+
+    result = of_enough_pages(source, size, of)
     refuse_empty(source, result.get("sample") if result["accesses"] else None)
     result["trace"] = source.path  # which need not be UTF-8
     return result
@@ -155,8 +160,8 @@ def misses(
     pages of memory (``1000``), or a size (``"64MiB"``). ``misses`` of the result is {policy:
     {frames: count}}. For a list of traces ``traces`` has such a result for each. Traces of objects
     and traces of 4 KiB pages are refused together, since a frame of one is not as large as a frame
-    of the other. ``sample`` replays only a share of the pages (``"1%"``) or at most a number of
-    them (``"32k"``) in memories that are smaller by as much; ``sample`` of the result has the
+    of the other. ``sample`` replays only a share of the pages or at most a number of them, as in
+    :func:`analyze`, in memories that are smaller by as much; ``sample`` of the result has the
     errors of the miss ratios. ``memory_limit`` (``"2GiB"``) is as in :func:`analyze`.
     """
     names = policies_in(policy)
@@ -217,14 +222,19 @@ def _misses(
     progress: Progress | None,
 ) -> Misses:
     refuse_second_reading(source, size)
-    result = _core.misses(
-        *source.arguments(),
-        policies=policies,
-        frames=frames,
-        memory_limit=parse_memory_limit(source, memory_limit, size),
-        progress=progress,
-        **size,
-    )
+    limit = parse_memory_limit(source, memory_limit, size)
+
+    def of(size: SampleSize) -> Misses:
+        return _core.misses(
+            *source.arguments(),
+            policies=policies,
+            frames=frames,
+            memory_limit=limit,
+            progress=progress,
+            **size,
+        )
+
+    result = of_enough_pages(source, size, of)
     refuse_empty(source, result.get("sample") if result["requests"] else None)
     result["trace"] = source.path
     return result
@@ -255,9 +265,9 @@ def simulate(
     leaves ``ranges`` null. ``profile``: ``"faithful"``
     or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which are
     moved whole and take the devices' times for that size; ``at_4_kib`` then has the same figures
-    for the recorded pages. ``sample`` replays only a share of the pages (``"1%"``) or at most a
-    number of them (``"32k"``), chosen by a hash, with a fast tier that is smaller by as much:
-    counts, times and wear are then estimates, and ``sample`` of the result has their errors.
+    for the recorded pages. ``sample`` replays only a share of the pages or at most a number of
+    them, as in :func:`analyze`, with a fast tier that is smaller by as much: counts, times and wear
+    are then estimates, and ``sample`` of the result has their errors.
     ``memory_limit`` (``"2GiB"``) numbers pages on disk if necessary, and refuses a recording whose
     pages need more memory. ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes
     another reading of the file.
@@ -280,9 +290,13 @@ def simulate(
         refuse_times_of_small_pages(page_bytes, fast, slow)
         refuse_what_is_read_once(source)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
-    result = _core.simulate(
-        *source.arguments(), request, memory_limit=limit, progress=progress, **size
-    )
+
+    def of(size: SampleSize) -> Simulate:
+        return _core.simulate(
+            *source.arguments(), request, memory_limit=limit, progress=progress, **size
+        )
+
+    result = of_enough_pages(source, size, of)
     refuse_empty(source, result.get("sample"))
     result["trace"] = source.path
     return result

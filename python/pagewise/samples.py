@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar
 
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import Trace
 from pagewise.units import format_count, format_share, parse_size
 
 if TYPE_CHECKING:
-    from pagewise.types import AnalysisSample, MissSample, SimulateSample
+    from pagewise.types import (
+        Analysis,
+        AnalysisSample,
+        Misses,
+        MissSample,
+        Simulate,
+        SimulateSample,
+    )
 
 Sampled: TypeAlias = "AnalysisSample | MissSample | SimulateSample"
+Result = TypeVar("Result", "Analysis", "Misses", "Simulate")
+
+ENOUGH_PAGES = 16_000
+"""The least pages of a share: with fewer, LRU miss ratios of some recordings are off by more than
+.01 on average (`bench/samples.py`)."""
 
 COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6}
 COUNT = re.compile(r"\s*([0-9]{1,12})\s*([kKmM]?)\s*")
@@ -30,7 +43,8 @@ class SampleSize(TypedDict, total=False):
 def parse_sample(text: str | float | None) -> SampleSize:
     """A sample of ``"1%"`` of the pages, or of at most ``"32k"`` (32,000) of them.
 
-    A number below 1 is a share, an integer from 1 a number of pages.
+    A number below 1 is a share, an integer from 1 a number of pages. `of_enough_pages` enlarges a
+    share that leaves few pages.
     """
     if text is None:
         return {}
@@ -50,6 +64,24 @@ def parse_sample(text: str | float | None) -> SampleSize:
     )
 
 
+def of_enough_pages(source: Trace, size: SampleSize, ask: Callable[[SampleSize], Result]) -> Result:
+    """The result of ``ask`` for a sample of this size.
+
+    If a share of the pages leaves fewer than `ENOUGH_PAGES`, the recording is read again for a
+    sample of as many, with which a smaller recording is taken whole. A pipe cannot be read again,
+    so its share stays as it is. So does a number of pages.
+    """
+    if size.get("sample_rate", 1) == 1 or is_read_once(source):
+        return ask(size)
+    larger: SampleSize = {"sample_pages": ENOUGH_PAGES}
+    try:
+        result = ask(size)
+    except UsageError:  # a fast tier may be too small for the sample
+        return ask(larger)
+    sample = result.get("sample")
+    return result if sample is None or sample["pages"] >= ENOUGH_PAGES else ask(larger)
+
+
 def refuse_second_reading(source: Trace, size: SampleSize) -> None:
     """Raises UsageError for a pipe if a first reading must find the rate of the sample."""
     if "sample_pages" in size and is_read_once(source):
@@ -61,12 +93,16 @@ def refuse_second_reading(source: Trace, size: SampleSize) -> None:
 
 
 def refuse_empty(source: Trace, sample: Sampled | None) -> None:
-    """Raises UnreadableInput for a sample without pages, which estimates nothing."""
+    """Raises UnreadableInput for a sample without pages, which estimates nothing.
+
+    Only a pipe has one, and a recording whose events access no page.
+    """
     if sample is not None and not sample["pages"]:
         raise UnreadableInput(
             f"{source.path}: has no page in the sample",
             path=source.path,
-            hint="take a larger share, or a number of pages as in --sample 32k",
+            hint="take a larger share, or save the recording to a file, of which a share takes "
+            f"at least {format_count(ENOUGH_PAGES)} pages",
         )
 
 

@@ -97,6 +97,15 @@ impl AddressSpace {
         }
     }
 
+    /// The frame of memory that holds the anonymous page with this number. None if the page is not in memory, or if this
+    /// program is not root.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn frame(&self, page: u64) -> Result<Option<u64>, Errno> {
+        pagemap::frame(&self.pagemap, page)
+    }
+
     /// Opens the contents of its pages.
     ///
     /// # Errors
@@ -172,6 +181,9 @@ mod tests {
         }
         assert!(count >= 63, "{count} pages of x");
         assert_eq!(contents.read(1, &mut page), PageRead::Unreadable);
+        assert_eq!(space.frame(1), Ok(None));
+        let frame = space.frame(written.resident[0].first).unwrap();
+        assert_eq!(frame.is_some(), crate::process::is_root(), "{frame:?}");
         assert_eq!(contents.read(u64::MAX / 8, &mut page), PageRead::Unreadable);
 
         let cold = space.advise(&entries.resident, MemoryAdvice::Cold).unwrap();

@@ -25,6 +25,7 @@ pub mod group_counts;
 pub mod groups;
 pub mod guard;
 pub mod held_process;
+pub mod idle_pages;
 pub mod inherited;
 pub mod kernel_file;
 pub mod local_socket;

@@ -326,6 +326,22 @@ def _warnings(
     return warnings
 
 
+def _of_swapped(found: Pages, chosen: ZramCandidate | None) -> str:
+    """How pages that go to swap may compress unlike the sampled ones."""
+    taken = (
+        "pages that go to swap are taken to compress as the sampled ones do, which were in memory"
+    )
+    idle = found.idle
+    if idle is None or chosen is None or chosen["algorithm"] not in idle.pool_bytes:
+        return taken
+    pool = (1 - idle.same_share) * idle.pool_bytes[chosen["algorithm"]]
+    return (
+        f"{taken}; those that were idle for {format_seconds(idle.seconds)}, "
+        f"{format_share(idle.share)} of them, go first, and one takes "
+        f"{format_share((pool + METADATA_BYTES) / found.page_bytes)} of its size"
+    )
+
+
 def _notes(
     found: Pages, memory_bytes: int, chosen: ZramCandidate | None, equals: list[str]
 ) -> list[str]:
@@ -333,7 +349,7 @@ def _notes(
     notes = [
         f"the pool takes at most half of the memory ({half}): an assumption; beyond it, it takes "
         "more memory than it leaves",
-        "pages that go to swap are taken to compress as the sampled ones do, which were in memory",
+        _of_swapped(found, chosen),
     ]
     if chosen and len(equals) > 1:
         notes.append(

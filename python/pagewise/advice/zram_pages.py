@@ -50,8 +50,24 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Idle:
+    """The pages that no process accessed for some ``seconds``, as a share of all.
+
+    ``pool_bytes``: of a page that is not same-filled, by the name of the algorithm.
+    """
+
+    seconds: float
+    share: float
+    same_share: float
+    pool_bytes: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Pages:
-    """A sample. ``kernel_algorithms`` are those of the kernel's zram, None if unknown."""
+    """A sample. ``kernel_algorithms`` are those of the kernel's zram, None if unknown.
+
+    ``idle`` is None if the sample does not distinguish idle pages.
+    """
 
     source: str
     memory_bytes: int
@@ -60,6 +76,7 @@ class Pages:
     has_recompression: bool
     has_writeback: bool
     total: Part
+    idle: Idle | None
     processes: tuple[Part, ...]
 
 
@@ -129,6 +146,7 @@ def parsed(text: str, source: str) -> Pages:
         has_recompression=zram.get("has_recompression") is True,
         has_writeback=zram.get("has_writeback") is True,
         total=total,
+        idle=reader.idle(found),
         processes=tuple(parts),
     )
 
@@ -183,6 +201,28 @@ class _Reader:
             if not (isinstance(figures, dict) and figures.get("bytes_per_page") is None)
         }
         return Part(str(held.get("name", "all")), sampled, int(pages), share, named)
+
+    def idle(self, found: Mapping[str, object]) -> Idle | None:
+        """The idle pages of all; older versions of `pagewise-agent pages` did not look for them."""
+        about, total = found.get("idle"), self.fields(found, "total", "")
+        held = total.get("idle")
+        if held is None or not isinstance(about, dict) or about.get("seconds") is None:
+            return None
+        if not isinstance(held, dict):
+            raise self.wrong("total.idle", "expected an object")
+        at = "total.idle."
+        same = held.get("same_filled_share")
+        pool = {
+            name: self.number(figures, "pool_bytes_per_page", f"{at}algorithms.{name}.", low=1)
+            for name, figures in self.fields(held, "algorithms", at).items()
+            if isinstance(figures, dict) and figures.get("pool_bytes_per_page") is not None
+        }
+        return Idle(
+            seconds=self.number(about, "seconds", "idle."),
+            share=self.number(held, "share", at, high=1),
+            same_share=0.0 if same is None else self.number(held, "same_filled_share", at, high=1),
+            pool_bytes=pool,
+        )
 
     def algorithm(self, name: str, held: object, place: str) -> Algorithm:
         if not isinstance(held, dict):

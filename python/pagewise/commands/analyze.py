@@ -31,7 +31,7 @@ from pagewise.commands.options import (
 )
 from pagewise.errors import UsageError
 from pagewise.fleet import is_many
-from pagewise.fleet_figures import Figures, figures_of_analysis, of_enough_pages
+from pagewise.fleet_figures import Figures, figures_of_analysis
 from pagewise.recording import read
 from pagewise.samples import sample_in_words, share_within
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
@@ -100,14 +100,10 @@ def run(
 
         def figures_of(path: str) -> Figures:
             source = read(path, format=format, as_=as_, map=map_)
-            return of_enough_pages(
-                lambda size: figures_of_analysis(
-                    questions.analyze(
-                        source, page_size=page_size, sample=size, memory_limit=memory_limit
-                    )
-                ),
-                sample,
+            result = questions.analyze(
+                source, page_size=page_size, sample=sample, memory_limit=memory_limit
             )
+            return figures_of_analysis(result)
 
         show_fleet("analyze", [trace], figures_of, options, json=json)
         return

@@ -29,7 +29,7 @@ from pagewise.commands.options import (
     tell_losses,
 )
 from pagewise.fleet import is_many
-from pagewise.fleet_figures import Figures, figures_of_misses, of_enough_pages
+from pagewise.fleet_figures import Figures, figures_of_misses
 from pagewise.questions import OF_OBJECTS
 from pagewise.recording import read
 from pagewise.report.inputs import recording_name
@@ -94,18 +94,14 @@ def run(
 
         def figures_of(path: str) -> Figures:
             source = read(path, format=format, as_=as_, map=map_)
-
-            def from_sample(size: str | None) -> Figures:
-                counted = questions.misses(
-                    source,
-                    policy=",".join(policy),
-                    frames=",".join(frames),
-                    sample=size,
-                    memory_limit=memory_limit,
-                )
-                return figures_of_misses(counted, is_hits=ratio)
-
-            return of_enough_pages(from_sample, sample)
+            counted = questions.misses(
+                source,
+                policy=",".join(policy),
+                frames=",".join(frames),
+                sample=sample,
+                memory_limit=memory_limit,
+            )
+            return figures_of_misses(counted, is_hits=ratio)
 
         show_fleet("misses", traces, figures_of, options, json=json)
         return

@@ -81,8 +81,9 @@ SampleOption: TypeAlias = Annotated[
     typer.Option(
         "--sample",
         metavar="SHARE|PAGES",
-        help="Estimate from a sample of the pages, chosen by a hash: a share such as 1%, or at "
-        "most a number of pages such as 32k. Results state their 95 % confidence intervals.",
+        help="Estimate from a sample of the pages, chosen by a hash: a share such as 1%, but at "
+        "least 16,000 pages, or at most a number of pages such as 32k. Results state their 95 % "
+        "confidence intervals.",
     ),
 ]
 MemoryLimit: TypeAlias = Annotated[

@@ -35,7 +35,7 @@ from pagewise.commands.options import (
 )
 from pagewise.errors import UsageError
 from pagewise.fleet import is_many
-from pagewise.fleet_figures import Figures, figures_of_simulation, of_enough_pages
+from pagewise.fleet_figures import Figures, figures_of_simulation
 from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.recording import Progress, Trace, read
 from pagewise.samples import count_within, sample_in_words
@@ -190,7 +190,7 @@ def run(
 
         def figures_of(path: str) -> Figures:
             source = read(path, format=format, as_=as_, map=map_)
-            return of_enough_pages(lambda size: replace(asked, sample=size).figures(source), sample)
+            return asked.figures(source)
 
         show_fleet("simulate", [trace], figures_of, options, json=json)
         return

@@ -1,10 +1,13 @@
 //! `pagewise-agent pages`: how far the anonymous memory of processes compresses, and what that costs.
 
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use clap::Args;
+use linux::idle_pages::{BITMAP, IdleBits};
 use linux::page_buffers::PageBuffers;
 use linux::system::{Machine, processor_time};
 use linux::zsmalloc::SizeClasses;
@@ -16,14 +19,19 @@ use crate::exit::{Exit, ExitOutcome, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 use crate::pages::{
-    self, Codec, Limits, NotSampled, Pool, ProcessPages, Report, Sampled, Sampler, Source, Subject,
+    self, Codec, Drawn, Idle, NotSampled, Pool, ProcessPages, Report, Sampled, Sampler, Source,
+    Subject,
 };
 
 /// Pages of each process that are sampled at least; all of a smaller one.
 const PAGES_MIN: u64 = 64;
 /// Bytes of the kernel's configuration that are read at most.
 const CONFIG_BYTES_MAX: u64 = 4 << 20;
-const IDLE_BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
+/// Descriptors that a process takes while its pages are watched, and those of the rest of this program.
+const DESCRIPTORS_EACH: usize = 4;
+const DESCRIPTORS_OTHER: usize = 64;
+/// How often a wait looks for Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Sample the anonymous memory of processes, and measure how zram would compress it.
 #[derive(Args)]
@@ -37,8 +45,13 @@ shared memory are left out.
 Root may read all processes, and only root can add zram devices; without them,
 lz4 and zstd are measured by libraries, and lzo-rle cannot be measured.
 
+With --idle, pages marks the sampled pages as idle, waits, and shows those apart
+that no process has accessed since. zram takes such pages first. This needs root
+and a kernel with CONFIG_IDLE_PAGE_TRACKING.
+
 Examples:
   pagewise-agent pages --all
+  pagewise-agent pages --all --idle 1min
   pagewise-agent pages --all --json > pages.json
   pagewise-agent pages --pid 4711 --algorithms lz4,zstd")]
 pub struct Arguments {
@@ -56,6 +69,9 @@ pub struct Arguments {
     /// Take at most about this much CPU time.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     cpu: Duration,
+    /// Show the pages apart that no process accesses during this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    idle: Option<Duration>,
     /// Seed of the random choice of pages.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
@@ -113,6 +129,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         return Ok(ExitCode::SUCCESS);
     }
     arguments.processes.check()?;
+    let bits = arguments.idle.map(|_| idle_bits(&root)).transpose()?;
     let interrupt = Interrupt::listen()?;
     let machine = Machine::this(&root)?;
     let page_bytes = machine.page_bytes as usize;
@@ -120,21 +137,25 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     let subjects = subjects(&root, &arguments.processes)?;
     let mut codecs = codecs(&root, arguments, page_bytes)?;
     let processes = held_process::open_processes(&root)?;
-    let mut sampler = Sampler {
-        processes: &processes,
-        codecs: &mut codecs,
-        classes: &classes,
-        seed: arguments.seed,
-        is_interrupted: &|| interrupt.came(),
+    let draw = Draw::new(&processes, &subjects, arguments, page_bytes as u64);
+    let is_interrupted = || interrupt.came();
+    let (drawn, idle) = match (&bits, arguments.idle) {
+        (Some(bits), Some(time)) => watch(bits, time, subjects, &draw, &is_interrupted),
+        _ => {
+            let none = subjects.into_iter().map(|subject| (subject, None)).collect();
+            (none, Idle::Unknown(why_no_idle(&root)))
+        }
     };
-    let sampled = sample(&mut sampler, subjects, arguments, page_bytes)?;
+    let mut sampler =
+        Sampler { codecs: &mut codecs, classes: &classes, is_interrupted: &is_interrupted };
+    let mut buffers = PageBuffers::new(pages::BATCH, page_bytes)?;
+    let sampled = sample(&mut sampler, drawn, &draw, arguments.cpu, &mut buffers)?;
     // The devices are removed before the report: a failed write must not leave any.
     drop(codecs);
     if sampled.processes.is_empty() && !interrupt.came() {
         return Err(nothing_sampled(&sampled.absent));
     }
     let pool = Pool { page_bytes: machine.page_bytes, classes: &classes };
-    let idle = idle(&root);
     let zram = pages::kernel_zram(&root);
     let report = Report {
         kernel: &machine.kernel,
@@ -167,11 +188,19 @@ fn nothing_sampled(absent: &[NotSampled]) -> Exit {
     }
 }
 
-/// Why idle pages are not counted apart.
-fn idle(root: &Root) -> String {
-    match root.exists(IDLE_BITMAP) {
-        true => "this version does not read the kernel's idle bits".to_owned(),
-        false => format!("the kernel does not track idle pages ({IDLE_BITMAP} is missing)"),
+/// The kernel's idle bits.
+fn idle_bits(root: &Root) -> Result<IdleBits, Exit> {
+    match root.exists(BITMAP) {
+        true => Ok(IdleBits::open(root)?),
+        false => Err(Exit::Refused(format!("--idle: {}; leave it out", why_no_idle(root)))),
+    }
+}
+
+/// Why idle pages are not shown apart.
+fn why_no_idle(root: &Root) -> String {
+    match root.exists(BITMAP) {
+        true => "--idle was not given".to_owned(),
+        false => format!("the kernel does not track idle pages ({BITMAP} is missing)"),
     }
 }
 
@@ -228,21 +257,86 @@ fn codecs(root: &Root, arguments: &Arguments, page_bytes: usize) -> Result<Vec<C
     Ok(found)
 }
 
+/// How many pages are drawn of each process.
+struct Draw<'a> {
+    processes: &'a OwnedFd,
+    seed: u64,
+    /// Pages to draw of all processes together, and the anonymous bytes of these.
+    pages_max: u64,
+    bytes: u64,
+}
+
+impl Draw<'_> {
+    fn new<'a>(
+        processes: &'a OwnedFd,
+        subjects: &[Subject],
+        arguments: &Arguments,
+        page_bytes: u64,
+    ) -> Draw<'a> {
+        let bytes = subjects.iter().map(share_of).sum();
+        Draw { processes, seed: arguments.seed, pages_max: arguments.bytes.0 / page_bytes, bytes }
+    }
+
+    /// Draws pages of a process.
+    fn of(&self, subject: &Subject) -> Result<Drawn, NotSampled> {
+        let own = u128::from(self.pages_max) * u128::from(share_of(subject));
+        let wanted = (own / u128::from(self.bytes.max(1))) as u64;
+        Drawn::new(self.processes, subject.clone(), wanted.max(PAGES_MIN) as usize, self.seed)
+    }
+}
+
+/// The share of a process in what a sample may cost.
+fn share_of(subject: &Subject) -> u64 {
+    subject.anonymous.max(1)
+}
+
+/// A process, with its pages if they were drawn.
+type Next = (Subject, Option<Result<Drawn, NotSampled>>);
+
+/// Draws the pages of all processes, marks them as idle, and looks after a while which still are.
+fn watch(
+    bits: &IdleBits,
+    time: Duration,
+    subjects: Vec<Subject>,
+    draw: &Draw<'_>,
+    is_interrupted: &dyn Fn() -> bool,
+) -> (Vec<Next>, Idle) {
+    linux::process::raise_descriptors(subjects.len() * DESCRIPTORS_EACH + DESCRIPTORS_OTHER);
+    let mut all: Vec<Next> = Vec::new();
+    for subject in subjects {
+        let drawn = (!is_interrupted()).then(|| draw.of(&subject));
+        if let Some(Ok(drawn)) = &drawn {
+            drawn.mark_idle(bits);
+        }
+        all.push((subject, drawn));
+    }
+    say(format_args!("waiting {:.0} s to see which pages stay idle", time.as_secs_f64()));
+    let marked = Instant::now();
+    while marked.elapsed() < time && !is_interrupted() {
+        sleep(LOOK_EVERY.min(time.saturating_sub(marked.elapsed())));
+    }
+    let waited = marked.elapsed();
+    for (_, drawn) in &mut all {
+        if let Some(Ok(drawn)) = drawn {
+            drawn.look_at_idle(bits);
+        }
+    }
+    (all, Idle::For(waited))
+}
+
 /// Samples the processes one after the other. Each gets its share of what is left, so that a limit cuts all of them.
 fn sample(
     sampler: &mut Sampler<'_>,
-    subjects: Vec<Subject>,
-    arguments: &Arguments,
-    page_bytes: usize,
+    all: Vec<Next>,
+    draw: &Draw<'_>,
+    cpu_max: Duration,
+    buffers: &mut PageBuffers,
 ) -> Result<Sampled, Exit> {
-    let mut buffers = PageBuffers::new(pages::BATCH, page_bytes)?;
-    let pages_max = arguments.bytes.0 / page_bytes as u64;
-    let total: u64 = subjects.iter().map(|subject| subject.anonymous.max(1)).sum();
-    let mut left = total;
+    let mut left = draw.bytes;
     let mut sampled = Sampled { processes: Vec::new(), absent: Vec::new() };
-    for subject in subjects {
-        let own = subject.anonymous.max(1);
-        let cpu_left = arguments.cpu.saturating_sub(processor_time());
+    for (subject, drawn) in all {
+        let own = share_of(&subject);
+        let cpu_left = cpu_max.saturating_sub(processor_time());
         let share = own as f64 / left as f64;
         left = left.saturating_sub(own).max(1);
         if (sampler.is_interrupted)() || cpu_left.is_zero() {
@@ -250,10 +344,11 @@ fn sample(
             sampled.absent.push(NotSampled::left_out(&subject, why));
             continue;
         }
-        let wanted = (u128::from(pages_max) * u128::from(own) / u128::from(total)) as u64;
-        let limits =
-            Limits { pages: wanted.max(PAGES_MIN) as usize, cpu: cpu_left.mul_f64(share.min(1.0)) };
-        match sampler.sample(&subject, limits, &mut buffers)? {
+        let found = match drawn.unwrap_or_else(|| draw.of(&subject)) {
+            Ok(drawn) => sampler.sample(&drawn, cpu_left.mul_f64(share.min(1.0)), buffers)?,
+            Err(absent) => Err(absent),
+        };
+        match found {
             Ok(found) => sampled.processes.push(found),
             Err(absent) => sampled.absent.push(absent),
         }
@@ -330,11 +425,10 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
         let mean = |estimate: Option<pages::Estimate>, factor: f64| {
             estimate.map_or(f64::NAN, |estimate| estimate.mean * factor)
         };
-        let error = bytes.error.map_or(String::new(), |error| format!(" +-{error:.0}"));
         print(format_args!(
             "{name:>10} {:>7.2} {:>16} {:>10.0} {:>9.1} % {:>12.1} {:>14.1}  {}",
             page_bytes as f64 / bytes.mean,
-            format!("{:.0}{error}", bytes.mean),
+            written(bytes),
             pool.mean,
             mean(algorithm.incompressible, 100.0),
             mean(algorithm.compress_us, 1.0),
@@ -357,8 +451,48 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
             "The sample is smaller than asked for: the CPU limit was reached, or it was interrupted.",
         )?;
     }
-    print(format_args!("Idle pages are not shown apart: {}.", report.idle))?;
+    match report.idle {
+        Idle::For(time) => show_idle(&all, *time, page_bytes)?,
+        Idle::Unknown(why) => print(format_args!("Idle pages are not shown apart: {why}."))?,
+    }
     print(format_args!("{} read in {:.2} s of CPU time", size(all.sampled as f64), report.cpu_s))
+}
+
+/// The pages that no process accessed, as far as they were sampled.
+fn show_idle(all: &ProcessPages, time: Duration, page_bytes: u64) -> Result<(), Exit> {
+    let Some(idle) = &all.idle else { return Ok(()) };
+    print("")?;
+    print(format_args!(
+        "{:.1} % of the pages were idle for {:.0} s, and of these {} of equal words. Of the other idle ones:",
+        idle.share.mean * 100.0,
+        time.as_secs_f64(),
+        idle.same.map_or("-".to_owned(), |same| format!("{:.1} %", same.mean * 100.0)),
+    ))?;
+    print(format_args!(
+        "{:>10} {:>7} {:>16} {:>10} {:>11}",
+        "algorithm", "ratio", "bytes per page", "in pool", "kept whole"
+    ))?;
+    for (name, sizes) in &idle.algorithms {
+        let (Some(bytes), Some(pool), Some(whole)) =
+            (sizes.bytes, sizes.pool_bytes, sizes.incompressible)
+        else {
+            continue;
+        };
+        print(format_args!(
+            "{name:>10} {:>7.2} {:>16} {:>10.0} {:>9.1} %",
+            page_bytes as f64 / bytes.mean,
+            written(bytes),
+            pool.mean,
+            whole.mean * 100.0
+        ))?;
+    }
+    print("")
+}
+
+/// A mean of bytes and its error.
+fn written(bytes: pages::Estimate) -> String {
+    let error = bytes.error.map_or(String::new(), |error| format!(" +-{error:.0}"));
+    format!("{:.0}{error}", bytes.mean)
 }
 
 #[cfg(test)]

@@ -16,6 +16,6 @@ pub use codec::{Codec, Source};
 pub use device::hold;
 pub use kernel::kernel_zram;
 pub use mean::Estimate;
-pub use measure::{BATCH, Limits, Sampler};
-pub use report::{NotSampled, Pool, ProcessPages, Report, Sampled, total};
+pub use measure::{BATCH, Drawn, Sampler};
+pub use report::{Idle, NotSampled, Pool, ProcessPages, Report, Sampled, total};
 pub use subject::Subject;

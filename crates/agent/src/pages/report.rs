@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -33,6 +34,30 @@ pub struct AlgorithmPages {
     pub source: Source,
 }
 
+/// An algorithm on the idle pages of a process that are not same-filled.
+#[derive(Clone, Debug)]
+pub struct IdleAlgorithm {
+    /// Compressed bytes of a page.
+    pub bytes: Option<Estimate>,
+    /// Bytes of a page in zram's pool.
+    pub pool_bytes: Option<Estimate>,
+    /// The share of pages that zram stores as they are.
+    pub incompressible: Option<Estimate>,
+}
+
+/// The pages that no process accessed for a while, of a process or of all.
+#[derive(Clone, Debug)]
+pub struct IdlePages {
+    /// Share of all anonymous pages in memory.
+    pub share: Estimate,
+    /// Sampled pages that were idle.
+    pub sampled: u64,
+    /// The share of these pages whose words are all equal.
+    pub same: Option<Estimate>,
+    /// Each algorithm by its name, in the order of the user.
+    pub algorithms: Vec<(String, IdleAlgorithm)>,
+}
+
 /// The anonymous pages of a process, or of all.
 #[derive(Clone, Debug)]
 pub struct ProcessPages {
@@ -54,8 +79,19 @@ pub struct ProcessPages {
     pub is_complete: bool,
     /// The share of pages whose words are all equal.
     pub same: Option<Estimate>,
+    /// The idle ones, if `--idle` asked for them.
+    pub idle: Option<IdlePages>,
     /// Each algorithm by its name, in the order of the user.
     pub algorithms: Vec<(String, AlgorithmPages)>,
+}
+
+/// How idle pages were found.
+#[derive(Clone, Debug)]
+pub enum Idle {
+    /// No process accessed an idle page for this long.
+    For(Duration),
+    /// The reason for which no page counts as idle.
+    Unknown(String),
 }
 
 /// A process that was not sampled, and why.
@@ -122,8 +158,8 @@ pub struct Report<'a> {
     pub seed: u64,
     /// Seconds of CPU time that this program took.
     pub cpu_s: f64,
-    /// Why idle pages are not counted apart.
-    pub idle: &'a str,
+    /// How idle pages were found.
+    pub idle: &'a Idle,
     /// The kernel's zram.
     pub zram: &'a KernelZram,
 }
@@ -166,8 +202,14 @@ impl ProcessPages {
                 .map(|(name, pages)| (name.clone(), self.algorithm_json(pages, pool)))
                 .collect();
             fields.insert("algorithms".to_owned(), Value::Object(algorithms));
+            fields.insert("idle".to_owned(), self.idle.as_ref().map(IdlePages::json).into());
         }
         found
+    }
+
+    /// The pages that would take memory in zram, of those that are idle.
+    fn idle_stored(&self, idle: &IdlePages) -> f64 {
+        self.readable() * idle.share.mean * (1.0 - idle.same.map_or(0.0, |same| same.mean))
     }
 
     fn algorithm_json(&self, algorithm: &AlgorithmPages, pool: Pool<'_>) -> Value {
@@ -188,6 +230,25 @@ impl ProcessPages {
     }
 }
 
+impl IdlePages {
+    fn json(&self) -> Value {
+        let mut fields = Map::new();
+        fields.insert("pages_sampled".to_owned(), self.sampled.into());
+        put(&mut fields, "share", Some(self.share));
+        put(&mut fields, "same_filled_share", self.same);
+        let algorithm = |(name, sizes): &(String, IdleAlgorithm)| {
+            let mut fields = Map::new();
+            put(&mut fields, "bytes_per_page", sizes.bytes);
+            put(&mut fields, "pool_bytes_per_page", sizes.pool_bytes);
+            put(&mut fields, "incompressible_share", sizes.incompressible);
+            (name.clone(), Value::Object(fields))
+        };
+        let algorithms: Map<String, Value> = self.algorithms.iter().map(algorithm).collect();
+        fields.insert("algorithms".to_owned(), Value::Object(algorithms));
+        Value::Object(fields)
+    }
+}
+
 fn put(fields: &mut Map<String, Value>, name: &str, estimate: Option<Estimate>) {
     fields.insert(name.to_owned(), estimate.map(|estimate| estimate.mean).into());
     let error = estimate.and_then(|estimate| estimate.error);
@@ -204,6 +265,14 @@ impl Report<'_> {
             .collect();
         let processes = sampled.processes.iter();
         let all = total(&sampled.processes);
+        let idle = match self.idle {
+            Idle::For(time) => json!({
+                "pages": all.idle.as_ref().map(|idle| all.readable() * idle.share.mean),
+                "seconds": time.as_secs_f64(),
+                "why": null,
+            }),
+            Idle::Unknown(why) => json!({ "pages": null, "seconds": null, "why": why }),
+        };
         let mut all = all.json(self.pool);
         if let Value::Object(fields) = &mut all {
             fields.shift_remove("pid");
@@ -219,7 +288,7 @@ impl Report<'_> {
             "bytes_read": all["pages_sampled"].as_u64().unwrap_or(0) * page_bytes,
             "zsmalloc": { "chain_size": self.pool.classes.chain_size(), "huge_bytes": self.pool.classes.huge_bytes() },
             "zram": self.zram,
-            "idle": { "pages": null, "why": self.idle },
+            "idle": idle,
             "total": all,
             "processes": processes.map(|each| each.json(self.pool)).collect::<Vec<_>>(),
             "not_sampled": absent,
@@ -241,8 +310,36 @@ pub fn total(processes: &[ProcessPages]) -> ProcessPages {
         unreadable: sum(|each| each.unreadable),
         is_complete: processes.iter().all(|each| each.is_complete),
         same,
+        idle: idle(processes),
         algorithms: algorithms(processes),
     }
+}
+
+/// The idle pages of all processes.
+fn idle(processes: &[ProcessPages]) -> Option<IdlePages> {
+    let parts: Vec<(&ProcessPages, &IdlePages)> =
+        processes.iter().filter_map(|each| Some((each, each.idle.as_ref()?))).collect();
+    let share = weighted(parts.iter().map(|(each, idle)| (each.readable(), idle.share)))?;
+    let pages = |each: &ProcessPages, idle: &IdlePages| each.readable() * idle.share.mean;
+    let same =
+        weighted(parts.iter().filter_map(|(each, idle)| Some((pages(each, idle), idle.same?))));
+    let together = |at: usize| {
+        let mean = |field: fn(&IdleAlgorithm) -> Option<Estimate>| {
+            weighted(parts.iter().filter_map(|(each, idle)| {
+                Some((each.idle_stored(idle), field(&idle.algorithms.get(at)?.1)?))
+            }))
+        };
+        IdleAlgorithm {
+            bytes: mean(|sizes| sizes.bytes),
+            pool_bytes: mean(|sizes| sizes.pool_bytes),
+            incompressible: mean(|sizes| sizes.incompressible),
+        }
+    };
+    // All processes are measured with the same algorithms.
+    let names = parts[0].1.algorithms.iter().map(|(name, _)| name.clone());
+    let algorithms = names.enumerate().map(|(at, name)| (name, together(at))).collect();
+    let sampled = parts.iter().map(|(_, idle)| idle.sampled).sum();
+    Some(IdlePages { share, sampled, same, algorithms })
 }
 
 fn algorithms(processes: &[ProcessPages]) -> Vec<(String, AlgorithmPages)> {
@@ -317,6 +414,7 @@ mod tests {
             unreadable: 0,
             is_complete: true,
             same: estimate(same),
+            idle: None,
             algorithms: vec![("lz4".to_owned(), pages)],
         }
     }
@@ -350,7 +448,7 @@ mod tests {
             pool,
             seed: 1,
             cpu_s: 0.1,
-            idle: "not reported",
+            idle: &Idle::Unknown("not asked for".to_owned()),
             zram: &KernelZram::default(),
         };
         let sampled = Sampled { processes: vec![process(400, 0.25, 1000.0)], absent: Vec::new() };
@@ -369,5 +467,34 @@ mod tests {
             assert_eq!(lz4["size_shares"].as_array().unwrap().len(), 64);
         }
         assert_eq!(found["bytes_read"], 10 * 4096);
+        assert_eq!(found["idle"]["why"], "not asked for");
+        assert!(found["total"]["idle"].is_null());
+    }
+
+    #[test]
+    fn idle_pages_of_all_count_by_the_idle_pages_of_each() {
+        let idle = |share, same, bytes| {
+            let exact = |mean| Estimate { mean, error: Some(0.0) };
+            let sizes = IdleAlgorithm {
+                bytes: Some(exact(bytes)),
+                pool_bytes: Some(exact(bytes)),
+                incompressible: Some(exact(0.0)),
+            };
+            let algorithms = vec![("lz4".to_owned(), sizes)];
+            Some(IdlePages { share: exact(share), sampled: 5, same: Some(exact(same)), algorithms })
+        };
+        // 200 idle pages, of which 50 take memory, and 100, which all do.
+        let first = ProcessPages { idle: idle(0.5, 0.75, 1000.0), ..process(400, 0.0, 1000.0) };
+        let second = ProcessPages { idle: idle(1.0, 0.0, 2500.0), ..process(100, 0.0, 2000.0) };
+        let unknown = process(1000, 0.0, 64.0);
+        let sampled = Sampled { processes: vec![first, second, unknown], absent: Vec::new() };
+        let idle = total(&sampled.processes).idle.unwrap();
+        assert!((idle.share.mean - 0.6).abs() < 1e-12);
+        assert!((idle.same.unwrap().mean - 0.5).abs() < 1e-12);
+        assert!((idle.algorithms[0].1.bytes.unwrap().mean - 2000.0).abs() < 1e-9);
+        assert_eq!(idle.sampled, 10);
+        let json = idle.json();
+        assert_eq!(json["algorithms"]["lz4"]["bytes_per_page_error"], 0.0);
+        assert!(total(&[process(5, 0.0, 64.0)]).idle.is_none());
     }
 }

@@ -12,6 +12,8 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 /// A page of a file or of shared memory.
 const FILE: u64 = 1 << 61;
+/// The number of the frame, which the kernel shows only to root.
+const FRAME: u64 = (1 << 55) - 1;
 const ENTRY_BYTES: usize = 8;
 /// Entries that one call reads.
 const ENTRIES: usize = 8192;
@@ -76,13 +78,25 @@ pub(super) enum Place {
     None,
 }
 
+/// The entry of the page with this number; 0 beyond the address space.
+fn entry(pagemap: &OwnedFd, page: u64) -> Result<u64, Errno> {
+    let mut entry = [0; ENTRY_BYTES];
+    match pread(pagemap, &mut entry, page * ENTRY_BYTES as u64)? {
+        ENTRY_BYTES => Ok(u64::from_ne_bytes(entry)),
+        _ => Ok(0),
+    }
+}
+
+/// The frame of memory that holds an anonymous page. None if the page is not in memory, or for a user other than root.
+pub(super) fn frame(pagemap: &OwnedFd, page: u64) -> Result<Option<u64>, Errno> {
+    let entry = entry(pagemap, page)?;
+    let is_in_memory = entry & PRESENT != 0 && entry & FILE == 0;
+    Ok(Some(entry & FRAME).filter(|&frame| is_in_memory && frame != 0))
+}
+
 /// Where the page with this number is.
 pub(super) fn place(pagemap: &OwnedFd, page: u64) -> Result<Place, Errno> {
-    let mut entry = [0; ENTRY_BYTES];
-    if pread(pagemap, &mut entry, page * ENTRY_BYTES as u64)? < ENTRY_BYTES {
-        return Ok(Place::None);
-    }
-    Ok(match u64::from_ne_bytes(entry) {
+    Ok(match entry(pagemap, page)? {
         entry if entry & FILE != 0 => Place::None,
         entry if entry & SWAPPED != 0 => Place::Swap,
         entry if entry & PRESENT != 0 => Place::Memory,
