@@ -463,10 +463,9 @@ fn show_idle(all: &ProcessPages, time: Duration, page_bytes: u64) -> Result<(), 
     let Some(idle) = &all.idle else { return Ok(()) };
     print("")?;
     print(format_args!(
-        "{:.1} % of the pages were idle for {:.0} s, and of these {} of equal words. Of the other idle ones:",
+        "{:.1} % of the pages were idle for {:.0} s. Of idle pages that take memory in zram:",
         idle.share.mean * 100.0,
         time.as_secs_f64(),
-        idle.same.map_or("-".to_owned(), |same| format!("{:.1} %", same.mean * 100.0)),
     ))?;
     print(format_args!(
         "{:>10} {:>7} {:>16} {:>10} {:>11}",
