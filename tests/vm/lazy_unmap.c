@@ -1,7 +1,9 @@
 // Exercises lazy unmapping in a guest's kernel. Built statically: no library takes part.
 //
 //     lazy_unmap run COMMAND ARGUMENTS   runs a command with the pool on
-//     lazy_unmap CASE                    runs a case by itself, with the pool on; exits with 0 if it holds
+//     lazy_unmap CASE                    runs a case by itself, with the pool on; exits with 0 if it holds,
+//                                        with 2 if the kernel has no pool
+//     lazy_unmap plain CASE              the same without the pool; for cases that hold on any kernel
 //
 // Of a case that fails, prints the line that failed.
 #define _GNU_SOURCE
@@ -13,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -354,6 +359,59 @@ static void sparse(void)
     CHECK(held_kib() == 1024);
 }
 
+// Memory that brk gave back is not kept: mmap would take it, and brk could then not grow again.
+static void heap(void)
+{
+    long before = held_kib();
+    char *start = sbrk(0);
+    CHECK(sbrk(8 * MIB) == start);
+    memset(start, 0xa5, 8 * MIB);
+    CHECK(sbrk(-6 * MIB) != (void *)-1);
+    CHECK(held_kib() == before);
+    char *block = map(MIB);
+    CHECK(block < start || block >= start + 8 * MIB);
+    CHECK(sbrk(6 * MIB) == start + 2 * MIB);
+    CHECK(is_zero(start + 2 * MIB + PAGE, 6 * MIB - PAGE));
+}
+
+static void set(const char *file, const char *value)
+{
+    FILE *stream = fopen(file, "w");
+    CHECK(stream != NULL && fputs(value, stream) >= 0 && fclose(stream) == 0);
+}
+
+// process_mrelease frees the pool of a killed process that cannot end, here because it is frozen.
+static void mrelease(void)
+{
+    enum { HELD = 32 * MIB };
+    char text[16] = "";
+    int ready[2], status;
+    CHECK(mkdir("/freezer", 0755) == 0 && mount("none", "/freezer", "cgroup", 0, "freezer") == 0);
+    CHECK(mkdir("/freezer/victim", 0755) == 0 && pipe(ready) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        munmap(filled(HELD), HELD);
+        CHECK(write(ready[1], "r", 1) == 1);
+        pause();
+    }
+    CHECK(read(ready[0], text, 1) == 1);
+    snprintf(text, sizeof text, "%d", child);
+    set("/freezer/victim/cgroup.procs", text);
+    set("/freezer/victim/freezer.state", "FROZEN");
+    do {
+        FILE *state = fopen("/freezer/victim/freezer.state", "r");
+        CHECK(state != NULL && fgets(text, sizeof text, state) != NULL && fclose(state) == 0);
+    } while (strcmp(text, "FROZEN\n") != 0);
+    long held = number("/proc/meminfo", "LazyUnmapped:");
+    CHECK(held >= HELD / 1024);
+    CHECK(kill(child, SIGKILL) == 0);
+    CHECK(syscall(SYS_process_mrelease, syscall(SYS_pidfd_open, child, 0), 0) == 0);
+    CHECK(waitpid(child, &status, WNOHANG) == 0);
+    CHECK(number("/proc/meminfo", "LazyUnmapped:") <= held - HELD / 1024);
+    set("/freezer/victim/freezer.state", "THAWED");
+    CHECK(waitpid(child, &status, 0) == child);
+}
+
 static void age(void)
 {
     munmap(filled(4 * MIB), 4 * MIB);
@@ -386,10 +444,13 @@ int main(int count, char **words)
     static const struct { const char *name; void (*run)(void); } cases[] = {
         {"reuse", reuse}, {"off", off},     {"segv", segv},   {"hole", hole}, {"fixed", fixed},
         {"ranges", ranges}, {"forks", forks}, {"zeros", zeros}, {"age", age},   {"limits", limits},
-        {"replay", replay}, {"sparse", sparse},
+        {"replay", replay}, {"sparse", sparse}, {"heap", heap},
+        {"mrelease", mrelease},
     };
     setvbuf(stdout, NULL, _IONBF, 0);
-    if (count < 2 || prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) != 0) {
+    if (count == 3 && strcmp(words[1], "plain") == 0) {
+        words++;
+    } else if (count < 2 || prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) != 0) {
         perror("lazy_unmap: prctl");
         return 2;
     }
