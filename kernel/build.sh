@@ -3,8 +3,9 @@
 # Fetches the source with apt, unpacks it below the folder FOLDER, applies the patches, and leaves
 # FOLDER/bzImage, and FOLDER/root, which has the layout of an unpacked Debian package of a kernel.
 # Restartable: each step runs only if what it depends on has changed; a second run does nothing.
-# Usage: kernel/build.sh [FOLDER]        default: build/kernel; JOBS=2 processes
-#        STOCK=1 kernel/build.sh FOLDER  without patches, for comparisons
+# Usage: kernel/build.sh [FOLDER]         default: build/kernel; JOBS=2 processes
+#        PATCHES=N kernel/build.sh FOLDER  only the first N patches; 0: none, for comparisons
+#        CHECKS=1 kernel/build.sh FOLDER   with the kernel's own checks (kernel/config.debug)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here/../build/kernel}
@@ -12,8 +13,9 @@ package=linux-source-6.12
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
 log=$folder/build.log
-patches=
-[ -n "${STOCK:-}" ] || patches=$(ls "$here"/patches/*.patch)
+patches=$(ls "$here"/patches/*.patch | head -n "${PATCHES:-99}")
+configs=$here/config
+[ -z "${CHECKS:-}" ] || configs="$configs $here/config.debug"
 
 fail() { echo "kernel/build.sh: $*" >&2; exit 1; }
 
@@ -29,7 +31,7 @@ done
 # Done if the kernel was built from the same patches and the same configuration. Names of patches count: a
 # renamed patch is applied again.
 # shellcheck disable=SC2086
-wanted=$(sha256sum "$here/config" "$0" $patches | sed "s:  .*/:  :" | sha256sum | cut -d' ' -f1)
+wanted=$(sha256sum $configs "$0" $patches | sed "s:  .*/:  :" | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$folder/built" 2>/dev/null)" = "$wanted" ] && [ -f "$folder/bzImage" ]; then
     echo "$folder/bzImage is up to date"
     exit 0
@@ -51,34 +53,41 @@ if [ ! -d "$folder/linux" ]; then
     rmdir "$folder/unpacked"
 fi
 
-# Applied patches are kept, so that they can be taken off again when the series changes. A run that was
-# interrupted while it patched left the file "patching": then the source is unpacked again.
+# Applied patches are kept, so that they can be taken off again when the series changes: from the first that
+# differs, so that what the others touch is not compiled again. A run that was interrupted while it patched
+# left the file "patching": then the source is unpacked again.
 if [ -f "$folder/patching" ]; then
     rm -rf "$folder/linux" "$folder/applied" "$folder/patching"
     exec "$0" "$folder"
 fi
 mkdir -p "$folder/applied"
-# shellcheck disable=SC2086
-if [ "$(cat "$folder"/applied/*.patch 2>/dev/null | sha256sum)" != "$(cat /dev/null $patches | sha256sum)" ]; then
-    : >"$folder/patching"
-    for patch in $(ls -r "$folder"/applied/*.patch 2>/dev/null); do
-        patch -s -R -p1 -d "$folder/linux" <"$patch" || fail "cannot take off $(basename "$patch")"
-        rm "$patch"
-    done
-    for patch in $patches; do
-        echo "applying $(basename "$patch")"
-        patch -s -p1 -d "$folder/linux" <"$patch" || fail "$(basename "$patch") does not apply"
-        cp "$patch" "$folder/applied"
-    done
-    rm "$folder/patching"
-fi
+same=0
+for patch in $patches; do
+    name=$(ls "$folder/applied" | sed -n "$((same + 1))p")
+    [ "$name" = "$(basename "$patch")" ] && cmp -s "$patch" "$folder/applied/$name" || break
+    same=$((same + 1))
+done
+: >"$folder/patching"
+for name in $(ls -r "$folder/applied" | head -n "-$same"); do
+    patch -s -R -p1 -d "$folder/linux" <"$folder/applied/$name" || fail "cannot take off $name"
+    rm "$folder/applied/$name"
+done
+for patch in $(echo "$patches" | tail -n "+$((same + 1))"); do
+    echo "applying $(basename "$patch")"
+    patch -s -p1 -d "$folder/linux" <"$patch" || fail "$(basename "$patch") does not apply"
+    cp "$patch" "$folder/applied"
+done
+rm "$folder/patching"
 
 cd "$folder/linux"
 objects=$folder/objects
 mkdir -p "$objects"
 make -s O="$objects" tinyconfig >"$log" 2>&1 || fail "no configuration: see $log"
-scripts/kconfig/merge_config.sh -O "$objects" -m "$objects/.config" "$here/config" >>"$log" 2>&1
+# shellcheck disable=SC2086
+scripts/kconfig/merge_config.sh -O "$objects" -m "$objects/.config" $configs >>"$log" 2>&1
 make -s O="$objects" olddefconfig >>"$log" 2>&1 || fail "no configuration: see $log"
+# shellcheck disable=SC2086
+cat $configs >"$objects/wanted"
 while read -r line; do
     case $line in
     CONFIG_LAZY_UNMAP=y) [ -n "$patches" ] || continue ;;
@@ -86,7 +95,7 @@ while read -r line; do
     *) continue ;;
     esac
     grep -qxF "$line" "$objects/.config" || fail "$line in kernel/config has no effect: what it needs is missing"
-done <"$here/config"
+done <"$objects/wanted"
 
 echo "building the kernel: about five minutes of processor time; messages go to $log"
 make -j"${JOBS:-2}" O="$objects" bzImage modules >>"$log" 2>&1 || fail "the build failed: see the end of $log"

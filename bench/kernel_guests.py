@@ -1,0 +1,103 @@
+"""Guests of kernels with lazy unmapping: their console, what the kernel complains of, its counters.
+
+Shared by the kernel_*.py benches.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vm"))
+import guest
+import lazy_kernel
+
+Machine = guest.Machine
+with_libraries = guest.with_libraries
+ROOT = Path(__file__).parents[1]
+KERNEL = ROOT / "build" / "kernel"
+CHECKED_KERNEL = ROOT / "build" / "kernel-checks"
+"""Where CHECKS=1 kernel/build.sh leaves a kernel with kernel/config.debug."""
+ARGUMENTS = "console=ttyS1 no_timer_check printk.time=1"
+"""Without the check of the timer, since it fails in an emulated guest on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A guest that ended. ``status``: of its script; None if it panicked or hung."""
+
+    status: int | None
+    output: str
+    files: Mapping[str, str]
+    """Results by the name of their file in /result."""
+    console: str
+
+    def complaints(self) -> list[str]:
+        """What the kernel complained of."""
+        return lazy_kernel.complaints(self.console)
+
+    def save(self, folder: Path) -> None:
+        """Writes the results and the console to files, to be read when a row is not clean."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in {**self.files, "console": self.console, "failure": self.output}.items():
+            (folder / name).write_text(text)
+
+    def counters(self, name: str) -> dict[str, int]:
+        """A copy of /proc/vmstat."""
+        return lazy_kernel.counters(self.files[name])
+
+
+def machine(kernel: Path, **fields: object) -> guest.Machine:
+    """A machine with the kernel that kernel/build.sh left in a folder."""
+    if not (kernel / "bzImage").exists():
+        raise SystemExit(f"no kernel in {kernel}: see kernel/build.sh")
+    made = replace(guest.Machine(kernel=str(kernel / "root")), **fields)  # type: ignore[arg-type]
+    if reason := guest.refusal(made):
+        raise SystemExit(reason)
+    return made
+
+
+def boot(
+    machine: guest.Machine,
+    script: str,
+    files: Mapping[str, Path | str],
+    timeout_s: float,
+    options: tuple[str, ...] = (),
+) -> Ran:
+    """Runs a script in a guest, with more ``options`` of QEMU.
+
+    The kernel writes to a second console, which is kept whole if the guest panics or hangs.
+    """
+    # Not in /tmp, where a guest that shares this machine's files has its own.
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:
+        folder = Path(temporary)
+        console = folder / "console"
+        arguments = f"{machine.kernel_arguments} {ARGUMENTS}"
+        both = replace(machine, kernel_arguments=arguments)
+        start = (*guest.own_start(both), "-serial", f"file:{console}", *options)
+        try:
+            answer = guest.boot(
+                replace(both, start=start), script, files, folder, timeout_s=timeout_s
+            )
+        except guest.GuestFailed as failure:
+            seen = console.read_text(errors="replace") if console.exists() else ""
+            return Ran(None, str(failure), {}, f"{seen}\n{failure}")
+        results = {
+            path.name: path.read_text(errors="replace")
+            for path in answer.results.iterdir()
+            if path.is_file()
+        }
+        return Ran(answer.status, answer.output, results, console.read_text(errors="replace"))
+
+
+def static(name: str, source: str, *options: str) -> tuple[str, Path]:
+    """A static program of a source of this repository, as an entry of a guest's files."""
+    folder = ROOT / "build" / "kernel-programs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return f"bin/{name}", guest.compiled(
+        folder / name, ROOT / source, "-static", "-pthread", *options
+    )
