@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from pagewise.allocations import allocations_info, is_allocations, replay_allocations
-from pagewise.errors import UnreadableInput
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report import report
 from pagewise_studies.lazy_unmap import BUDGETS, study
+from pagewise_studies.lazy_unmap_kernel import RunRow, read, verdicts
 from pagewise_studies.lazy_unmap_model import POOLS, Costs, Program, Replay
+from pagewise_studies.verdict import Verdict
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 RECORDINGS = sorted((EXAMPLES / "allocations").glob("*.pgr"))
@@ -106,6 +108,93 @@ def test_the_study_judges_and_draws(tmp_path: Path) -> None:
     text = page.read_text()
     assert "Memory that stays mapped when freed" in text
     assert f"our pool leaves: {recording.stem} " in text
+
+
+def run_row(name: str, pool: str, faults: float, instructions: float, **more: Any) -> RunRow:
+    row = {
+        "name": name,
+        "pool": pool,
+        "mthp": False,
+        "threshold_bytes": 65536,
+        "faults": faults,
+        "instructions": instructions,
+        "peak_bytes": 1000,
+        "idle_bytes": None,
+    }
+    return {**row, **more}
+
+
+SWIPE = {"faults": 100, "instructions": 1000, "fault_ns": 150}
+COUNTED = {
+    "rows": [
+        run_row("webkit", "off", 100, 1000, swipes=[SWIPE], idle_bytes=500),
+        run_row("webkit", "on", 54, 940, swipes=[SWIPE], idle_bytes=540),
+        run_row("churn", "off", 100, 100),
+        run_row("churn", "on", 9, 50, peak_bytes=1100),
+        run_row("firefox", "off", 100, 100, output_sha256="a"),
+        run_row("firefox", "on", 103, 101, output_sha256="a"),
+        run_row("firefox", "on", 101, 103, output_sha256="a"),
+        run_row("firefox", "on", 102, 104, output_sha256="a"),
+    ],
+    "cases": {"segv": True, "zeros": True},
+}
+
+
+def judged(counted: dict[str, Any], folder: Path) -> dict[str, Verdict]:
+    file = folder / "counted.json"
+    file.write_text(json.dumps(counted))
+    found = verdicts(read([file]))
+    return {f"{each.check.name} {each.check.part}".strip(): each for each in found}
+
+
+def test_programs_under_the_kernel_are_judged_by_their_counts(tmp_path: Path) -> None:
+    found = judged(COUNTED, tmp_path)
+    assert {name: each.verdict for name, each in found.items()} == {
+        "ACC-S3-1 mix": "holds",
+        "ACC-S3-1 loop": "holds",
+        "ACC-S3-1 never more": "needs a reading",
+        "ACC-S3-2 response": "holds",
+        "ACC-S3-2 identity": "holds",
+        "ACC-S3-3": "holds",
+        "ACC-S3-4 pool first": "not measurable",
+        "ACC-S3-4 kills": "not measurable",
+        "ACC-S3-5 idle": "holds",
+        "ACC-S3-5 peak": "needs a reading",
+        "ACC-S3-6": "holds",
+        "KERNEL faults of a swipe": "does not hold",
+        "KERNEL instructions of a swipe": "does not hold",
+        "KERNEL no harm": "does not hold",
+    }
+    assert found["KERNEL no harm"].ours == "1.03x"  # the median of three rounds
+    assert found["ACC-S3-2 identity"].ours == "0.9 %"  # 46 % x 15 % less 6 %
+    other = {**COUNTED, "rows": [*COUNTED["rows"][:-1], run_row("firefox", "on", 1, 1)]}
+    other["rows"][-1]["output_sha256"] = "b"
+    assert judged(other, tmp_path)["ACC-S3-6"].verdict == "needs a reading"
+    none = judged({"rows": [], "cases": {}}, tmp_path)
+    assert all(each.verdict == "not measurable" for each in none.values())
+
+
+def test_the_figure_of_the_paper_is_relative_to_no_pool(tmp_path: Path) -> None:
+    file = tmp_path / "counted.json"
+    file.write_text(json.dumps(COUNTED))
+    result = study([RECORDINGS[0], file], tmp_path, seed=1)
+    faults, response = (each for each in result["figures"] if "-fig3-" in each["name"])
+    assert [row[2] for row in faults["rows"]] == [1, 0.54]
+    assert [row[2] for row in response["rows"]] == [1, 0.94]
+    assert {row["data"] for row in result["verdicts"]} == {RECORDINGS[0].stem, "kernel"}
+    page = tmp_path / "page.html"
+    report([tmp_path / "lazy-unmap.json"], page)
+    assert "Page faults of a swipe under the kernel" in page.read_text()
+
+
+def test_other_json_files_are_refused_as_counts(tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    for content in ("[]", "{", '{"rows": [{}], "cases": {}}'):
+        file.write_text(content)
+        with pytest.raises(UnreadableInput, match="not counts of programs"):
+            study([RECORDINGS[0], file], tmp_path, seed=1)
+    with pytest.raises(UsageError, match="needs a recording"):
+        study([file], tmp_path, seed=1)
 
 
 def test_other_files_are_refused_as_recordings_of_allocations(

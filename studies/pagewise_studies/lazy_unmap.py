@@ -4,7 +4,7 @@ Each recording is replayed against each allocator without a limit, then within b
 a multiple of the memory that the recording takes without a pool. Time is a model: the processor
 time of the recorded command, less the faults saved, plus the work added, at the costs in
 ``checks/lazy-unmap-costs.toml``. The command was recorded without a pool, so its time is that of
-the baseline.
+the baseline. Programs under a kernel with the pool are counted, not replayed: `lazy_unmap_kernel`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pagewise.allocations import (
     replay_allocations,
 )
 from pagewise.comparisons import StudyResult
-from pagewise.errors import UnreadableInput
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES, format_count
-from pagewise_studies import outcome
+from pagewise_studies import lazy_unmap_kernel, outcome
 from pagewise_studies.figure import Figure, Point
 from pagewise_studies.lazy_unmap_checks import verdicts
 from pagewise_studies.lazy_unmap_model import COSTS, Program, Replay
@@ -43,17 +43,32 @@ SEEDED = "a replay is deterministic and uses no seed"
 def study(
     recordings: Sequence[Path], output: Path, *, seed: int, progress: Progress | None = None
 ) -> StudyResult:
-    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    programs = [program(path, progress) for path in recordings]
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
+
+    A file whose name ends in ``.json`` among the recordings has counts of ``bench/kernel.py``.
+    """
+    counted = [path for path in recordings if lazy_unmap_kernel.is_counted(path)]
+    recorded_files = [path for path in recordings if path not in counted]
+    if not recorded_files:
+        raise UsageError(
+            "study lazy-unmap needs a recording of allocations beside the counts under a kernel",
+            hint="for example: pagewise study lazy-unmap examples/allocations/*.pgr",
+        )
+    kernel = lazy_unmap_kernel.read(counted)
+    programs = [program(path, progress) for path in recorded_files]
     figures = [figure for recorded in programs for figure in (resident(recorded), killed(recorded))]
     return outcome.assemble(
         NAME,
         output,
         title=TITLE,
-        figures=[faulted(programs), *figures],
-        verdicts=verdicts(programs),
-        tables=[table(recorded) for recorded in programs],
-        inputs=dict(zip((recorded.name for recorded in programs), recordings, strict=True)),
+        figures=[faulted(programs), *figures, *lazy_unmap_kernel.figures(NAME, kernel)],
+        verdicts=[*verdicts(programs), *(lazy_unmap_kernel.verdicts(kernel) if counted else ())],
+        tables=[
+            *([lazy_unmap_kernel.table(NAME, kernel)] if counted else ()),
+            *(table(recorded) for recorded in programs),
+        ],
+        inputs=dict(zip((recorded.name for recorded in programs), recorded_files, strict=True))
+        | {f"{path.name}": path for path in counted},
         arguments=shlex.join(map(str, recordings)),
         seeds=[seed],
         seeded=SEEDED,

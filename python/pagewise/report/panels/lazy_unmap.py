@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 STUDY = "lazy-unmap"
 RESIDENT = f"{STUDY}-resident-"
+SWIPED = {
+    f"{STUDY}-fig3-faults": "Page faults of a swipe under the kernel's pool",
+    f"{STUDY}-fig3-response": "Instructions from event to frame under the kernel's pool",
+}
+"""Charts of programs under a kernel with the pool, by their figures, where the study has them."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
@@ -39,6 +44,18 @@ def panel(inputs: Inputs) -> Panel | None:
             Axis("time", "seconds"),
             Axis("memory", "bytes", low=0),
             views(figures),
+        ),
+        *(
+            Chart(
+                name,
+                f"{title}, as a share of those without a pool",
+                Axis("browser, threshold of malloc", "text", "category"),
+                Axis("no pool = 1", "share", low=0),
+                [View("", series(figures[name], reference="no pool"))],
+                "bar",
+            )
+            for name, title in SWIPED.items()
+            if name in figures
         ),
     ]
     tables = [measured(study, table) for study in studies for table in study["tables"]]
