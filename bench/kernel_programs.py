@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import kernel_browsers as browsers
+
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "bench" / "lazy" / "programs"
 JAVA_SOURCE = ROOT / "bench" / "programs" / "sources" / "Churn.java"
@@ -19,6 +21,8 @@ MUSL_OPTIONS = (
 )
 """musl-gcc has no headers of the kernel."""
 BUILD_TIMEOUT_S = 600
+FIXED = (128 << 10, 64 << 10)
+"""Fixed thresholds of malloc in bytes: glibc's first one, and bionic's of S3."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,16 @@ class Program:
     """Programs that this machine must have."""
     says_figures: bool = False
     """Whether the program measures its work and idle memory; else `measured` counts a run."""
-    has_threshold: bool = True
-    """Whether the program's allocator heeds glibc's threshold."""
+    thresholds: tuple[int | None, ...] = FIXED
+    """Thresholds of malloc to run with, one for an allocator that does not heed glibc's; None:
+    glibc's own, which grows."""
+    mthp: tuple[bool, ...] = (False, True)
+    rounds: int = 1
     library_serves: bool = True
     on_machine: bool = False
+    is_browser: bool = False
+    once: str = ""
+    """The command of the run that fills the guest's cache; if empty, ``command``."""
 
     def missing(self) -> list[str]:
         """What this machine lacks to run it."""
@@ -65,6 +75,35 @@ def c_program(source: str, arguments: str, *options: str, **fields: bool) -> Pro
     return Program(f"/{{built}} {arguments}", SOURCES / f"{source}.c", "cc", options, **fields)
 
 
+def swiped(words: str, *thresholds: int | None) -> Program:
+    """WebKitGTK, which is swiped."""
+    needs = ("/usr/bin/python3", "Xvfb", "convert-im6.q16")
+    return Program(
+        words,
+        needs=needs,
+        thresholds=thresholds,
+        mthp=(False,),
+        on_machine=True,
+        is_browser=True,
+        once=browsers.SWIPED_ONCE,
+    )
+
+
+def started(words: str, program: str) -> Program:
+    """A browser with its own allocator, which shows a page and ends."""
+    needs = (program, "Xvfb", "convert-im6.q16")
+    return Program(
+        words,
+        needs=needs,
+        thresholds=(None,),
+        mthp=(False,),
+        rounds=3,
+        library_serves=False,
+        on_machine=True,
+        is_browser=True,
+    )
+
+
 CHURN = "{blocks} {idle}"
 PROGRAMS = {
     "churn": c_program("churn", f"malloc {CHURN}", says_figures=True),
@@ -79,7 +118,7 @@ PROGRAMS = {
         "musl-gcc",
         MUSL_OPTIONS,
         says_figures=True,
-        has_threshold=False,
+        thresholds=FIXED[:1],
         library_serves=False,
     ),
     "small": c_program("small", "replace 1 400000"),
@@ -98,13 +137,18 @@ PROGRAMS = {
         JAVA_SOURCE,
         "javac",
         needs=("java",),
-        has_threshold=False,
+        thresholds=FIXED[:1],
         on_machine=True,
     ),
     "redis": Program(
         f"sh {SOURCES}/redis_values.sh 200",
         needs=("redis-server", "redis-benchmark"),
-        has_threshold=False,
+        thresholds=FIXED[:1],
         on_machine=True,
     ),
+    "webkit": swiped(browsers.SWIPED, *FIXED, None),
+    # With the C library's malloc for all of WebKit.
+    "webkit-malloc": swiped(f"env Malloc=1 {browsers.SWIPED}", FIXED[0]),
+    "chromium": started(browsers.CHROMIUM, "chromium-headless-shell"),
+    "firefox": started(browsers.FIREFOX, "firefox-esr"),
 }

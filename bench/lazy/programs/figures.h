@@ -22,26 +22,30 @@ static inline void require(int holds, const char *what)
     }
 }
 
-// Opened before the work; also counts threads that start later.
-static inline int open_trap_counter(void)
+// Opened before the work; also counts threads and processes that start later.
+static inline int open_counter(unsigned long event)
 {
     struct perf_event_attr attribute = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attribute,
-        .config = PERF_COUNT_SW_PAGE_FAULTS,
+        .config = event,
         .inherit = 1,
     };
     int counter = (int)syscall(SYS_perf_event_open, &attribute, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-    require(counter >= 0, "counting page faults by perf_event_open, which wants root");
+    require(counter >= 0, "counting by perf_event_open, which wants root");
     return counter;
 }
 
-static inline long traps_of(int counter)
+static inline int open_trap_counter(void) { return open_counter(PERF_COUNT_SW_PAGE_FAULTS); }
+
+static inline long count_of(int counter)
 {
-    long traps;
-    require(read(counter, &traps, sizeof traps) == sizeof traps, "reading the trap counter");
-    return traps;
+    long count;
+    require(read(counter, &count, sizeof count) == sizeof count, "reading a counter");
+    return count;
 }
+
+static inline long traps_of(int counter) { return count_of(counter); }
 
 static inline double seconds_of(struct timeval time) { return time.tv_sec + time.tv_usec / 1e6; }
 

@@ -3,7 +3,8 @@
 //     measured FILE COMMAND...
 //
 // Small itself, so that the peak of resident memory is the command's: a child's peak starts at its
-// parent's. The starter of the command (pagewise-agent) is included.
+// parent's. The starter of the command (pagewise-agent) is included. `tree_ns` is the CPU time of all
+// descendants, also of those that were not waited for.
 #include "figures.h"
 
 #include <sys/wait.h>
@@ -11,7 +12,7 @@
 int main(int count, char **words)
 {
     require(count > 2, "usage: measured FILE COMMAND...");
-    int counter = open_trap_counter();
+    int counter = open_trap_counter(), clock = open_counter(PERF_COUNT_SW_TASK_CLOCK);
     pid_t child = fork();
     require(child >= 0, "fork");
     if (child == 0) {
@@ -26,8 +27,10 @@ int main(int count, char **words)
     FILE *file = fopen(words[1], "w");
     require(file != NULL, words[1]);
     double user = seconds_of(usage.ru_utime), system = seconds_of(usage.ru_stime);
-    fprintf(file, "{\"traps\": %ld, \"cpu_s\": %.6f, \"user_s\": %.6f, \"peak_bytes\": %ld}\n",
-            traps_of(counter), user + system, user, usage.ru_maxrss * 1024);
+    fprintf(file,
+            "{\"traps\": %ld, \"cpu_s\": %.6f, \"user_s\": %.6f, \"peak_bytes\": %ld, "
+            "\"tree_ns\": %ld}\n",
+            traps_of(counter), user + system, user, usage.ru_maxrss * 1024, count_of(clock));
     fclose(file);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

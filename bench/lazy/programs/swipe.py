@@ -3,7 +3,7 @@
 swipe.py PAGE SWIPES WARM_UPS IDLE_SECONDS      (Debian's own python3; wants root, and a display)
 
 A swipe starts with a turn of the mouse wheel sent to the display, and ends with the last frame
-drawn by the view before a pause. Prints one JSON object.
+drawn by the view before a pause. Prints one JSON object, then another after the idle time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 os.environ["GDK_BACKEND"] = "x11"
@@ -34,6 +35,8 @@ SAME_WAY = 5
 SETTLE_MS, PAUSE_MS, LOOK_MS, QUIET_S, HUNG_S = 2000, 150, 50, 0.25, 60
 SAMPLE_S = 0.0005
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+CPU_CLOCK = 2
+"""The kind of a process's clock that counts CPU time in nanoseconds."""
 
 
 class Wheel:
@@ -64,22 +67,34 @@ class Watched:
         fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) / TICKS_PER_S, int(fields[12]) / TICKS_PER_S
 
-    def bytes(self, file: str, line: str) -> int:
-        """A line of a file in its folder of /proc, in bytes."""
+    def bytes(self, file: str, line: str) -> int | None:
+        """A line of a file in its folder of /proc, in bytes; None without such a line."""
         lines = Path(f"/proc/{self.process}/{file}").read_text().splitlines()
-        found = next(found for found in lines if found.startswith(line))
-        return int(found.split()[1]) * 1024
+        found = next((found for found in lines if found.startswith(line)), None)
+        return None if found is None else int(found.split()[1]) * 1024
 
 
-def web_process() -> int:
-    """The child process that renders."""
+def busy_s(processes: Iterable[int]) -> float:
+    """CPU time of processes, without the ticks' rounding of `Watched.cpu_s`."""
+    return sum(time.clock_gettime_ns(~process << 3 | CPU_CLOCK) for process in processes) / 1e9
+
+
+def named(name: str) -> Iterator[tuple[int, int]]:
+    """Processes of this name, and the parent of each."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             head, _, rest = (folder / "stat").read_text().rpartition(")")
         except OSError:
             continue
-        if "(WebKitWebProces" in head and int(rest.split()[1]) == os.getpid():
-            return int(folder.name)
+        if head.endswith(f"({name}"):
+            yield int(folder.name), int(rest.split()[1])
+
+
+def web_process() -> int:
+    """The child process that renders."""
+    for process, parent in named("WebKitWebProces"):
+        if parent == os.getpid():
+            return process
     raise RuntimeError("WebKit has started no web process")
 
 
@@ -91,6 +106,8 @@ class Session:
         self.done: list[dict] = []
         self.start_s = time.monotonic()
         self.drawn: list[tuple[float, int]] = []
+        self.workers: list[int] = []
+        self.busy_s = self.busy_at_frame_s = 0.0
         self.is_timeline = False
         self.view = WebKit2.WebView()
         never = WebKit2.HardwareAccelerationPolicy.NEVER
@@ -113,6 +130,10 @@ class Session:
     def begin(self) -> bool:
         """Finds the process to measure."""
         self.wheel, self.web = Wheel(), Watched(web_process())
+        displays = [process for process, _ in named("Xvfb")]
+        # With several displays, no process says which is this one's.
+        displays = displays if len(displays) == 1 else []
+        self.workers = [self.web.process, os.getpid(), *displays]
         self.sampler = Sampler(SAMPLE_S)
         return self.swipe()
 
@@ -121,6 +142,7 @@ class Session:
         self.is_timeline = len(self.done) == self.swipes + self.warm_ups
         self.sampler.take()
         self.cpu_s, self.traps, self.drawn = self.web.cpu_s(), self.web.traps.count(), []
+        self.busy_s = self.busy_at_frame_s = busy_s(self.workers)
         self.start_s = time.monotonic()
         is_down = (len(self.done) // SAME_WAY) % 2 == 0
         self.wheel.turn(WHEEL_DOWN if is_down else WHEEL_UP)
@@ -130,6 +152,7 @@ class Session:
         """Records a painted frame."""
         traps = self.web.traps.count() - self.traps if self.is_timeline else 0
         self.drawn.append((time.monotonic(), traps))
+        self.busy_at_frame_s = busy_s(self.workers)
         return False
 
     def on_title(self, *_: object) -> None:
@@ -163,6 +186,8 @@ class Session:
         )
         return {
             "response_s": end_s - self.start_s,
+            "busy_s": self.busy_at_frame_s - self.busy_s,
+            "held_bytes": self.web.bytes("status", "LazyUnmapped:"),
             "traps": self.web.traps.count() - self.traps,
             "user_s": user_s,
             "system_s": system_s,
