@@ -77,6 +77,7 @@ class Comparison:
         """The choices of a reading."""
         return (
             ("program", self.program),
+            ("fixed threshold", "yes" if self.threshold_bytes else "no"),
             ("threshold", self.threshold),
             ("mTHP", "64 KiB" if self.mthp else "off"),
         )
