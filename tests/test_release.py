@@ -50,8 +50,13 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "first"]):
+    for command in (
+        ["init", "-q"],
+        ["config", "user.name", "a"],
+        ["config", "user.email", "a@example.org"],
+        ["add", "-A"],
+        ["commit", "-qm", "first"],
+    ):
         subprocess.run(["git", *command], cwd=tmp_path, check=True, timeout=300)
     monkeypatch.setattr(release, "ROOT", tmp_path)
     return tmp_path
@@ -73,7 +78,7 @@ def test_a_version_that_does_not_fit_is_refused(tree: Path, version: str, why: s
 
 def test_a_tree_with_changes_or_the_tag_is_refused(tree: Path) -> None:
     subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "tag", "v0.2.0"],
+        ["git", "tag", "v0.2.0"],
         cwd=tree,
         check=True,
         timeout=300,
@@ -82,6 +87,19 @@ def test_a_tree_with_changes_or_the_tag_is_refused(tree: Path) -> None:
         release.release("0.2.0", is_dry=True)
     (tree / "new").write_text("")
     with pytest.raises(release.Refused, match=r"not clean:\n\?\? new"):
+        release.release("0.2.0", is_dry=True)
+
+
+def test_a_machine_where_git_has_no_name_is_refused_before_the_tests(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, "/dev/null")
+    for name in ("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"):
+        monkeypatch.delenv(name, raising=False)
+    for option in (["user.useConfigOnly", "true"], ["--unset", "user.email"]):
+        subprocess.run(["git", "config", *option], cwd=tree, check=True, timeout=300)
+    with pytest.raises(release.Refused, match="GIT_COMMITTER_IDENT"):
         release.release("0.2.0", is_dry=True)
 
 
@@ -122,7 +140,9 @@ def test_the_tag_is_last_and_what_is_built_has_the_time_of_its_commit(
     monkeypatch.setattr(release, "audited", list)
     add_interface(tree)
     release.release("0.2.0", is_dry=False)
-    last = [words[:2] for words in commands][-4:]
+    calls = [words[:2] for words in commands]
+    assert calls.index(("make", "dist-setup")) < calls.index(("make", "test-all"))
+    last = calls[-4:]
     assert last == [("git", "commit"), ("make", "dist"), ("make", "test-dist"), ("git", "tag")]
     assert "## 0.2.0 - unreleased" not in (tree / "CHANGELOG.md").read_text()
 
@@ -150,8 +170,7 @@ def add_interface(tree: Path) -> None:
     folder = tree / "tests/compat/0.2.0"
     folder.mkdir(parents=True)
     (folder / "interface.json").write_text("{}\n")
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for command in (["add", "-A"], [*identity, "commit", "-qm", "interface"]):
+    for command in (["add", "-A"], ["commit", "-qm", "interface"]):
         subprocess.run(["git", *command], cwd=tree, check=True, timeout=300)
 
 

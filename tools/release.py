@@ -63,6 +63,8 @@ def release(version: str, *, is_dry: bool) -> None:
     if (changed := output_of("git", "status", "--porcelain")).strip():
         raise Refused(f"the tree is not clean:\n{changed.rstrip()}")
     refuse_older(version)
+    # Without a name and an address, git would refuse the commit after all tests.
+    output_of("git", "var", "GIT_COMMITTER_IDENT")
     notes = notes_of((ROOT / "CHANGELOG.md").read_text(), version)
     if not (ROOT / "tests/compat" / version / "interface.json").exists():
         print(f"note: tests/compat/{version} is missing; tools/compat.py writes it")
@@ -76,10 +78,12 @@ def release(version: str, *, is_dry: bool) -> None:
     if is_dry:
         run(sys.executable, "tools/sbom.py", str(folder))
         (folder / "NOTES.md").write_text(notes)
-        print(f"would run make test-all, set version {version} in {', '.join(VERSIONED)},")
-        print("date CHANGELOG.md, commit, run make dist and make test-dist, and")
-        print(f"tag v{version}")
+        print(f"would run make dist-setup and make test-all, set version {version} in")
+        print(f"{', '.join(VERSIONED)}, date CHANGELOG.md, commit,")
+        print(f"run make dist and make test-dist, and tag v{version}")
         return
+    # Installs the compilers and tools of `make dist`, or ends here and names them.
+    run("make", "dist-setup")
     run("make", "test-all")
     set_version(version)
     run("make", "build")
