@@ -54,7 +54,7 @@ def machine(kernel: Path, **fields: object) -> guest.Machine:
     """A machine with the kernel that kernel/build.sh left in a folder."""
     if not (kernel / "bzImage").exists():
         raise SystemExit(f"no kernel in {kernel}: see kernel/build.sh")
-    made = replace(guest.Machine(kernel=str(kernel / "root")), **fields)  # type: ignore[arg-type]
+    made = replace(guest.Machine(kernel=str(kernel.resolve() / "root")), **fields)  # type: ignore[arg-type]
     if reason := guest.refusal(made):
         raise SystemExit(reason)
     return made
