@@ -1,13 +1,13 @@
 # What users install: the wheels, the static agents, the Debian packages, and their checksums. Included by the Makefile.
-# dist: everything, in the folder dist.   dist-agents, dist-wheel, dist-wheel-aarch64, dist-debs: the parts.   dist-setup: installs the compilers.
-.PHONY: dist dist-setup dist-agents dist-wheel dist-wheel-aarch64 dist-debs
+# dist: everything, in the folder dist.   dist-agents, dist-wheel, dist-wheel-aarch64, dist-examples, dist-debs: the parts.   dist-setup: installs the compilers.
+.PHONY: dist dist-setup dist-agents dist-wheel dist-wheel-aarch64 dist-examples dist-debs
 
 MACHINES := x86_64 aarch64 armv7
 AGENTS   := $(MACHINES:%=dist/pagewise-agent-%)
 PACKAGER := packaging/wheel.sh packaging/assemble_wheel.sh packaging/examples.txt tools/cross.sh tools/preload_libraries.sh
 
 # An agent alone lacks the long texts of GNU, which LICENSES.txt has.
-dist: dist-agents dist-wheel dist-wheel-aarch64 dist-debs
+dist: dist-agents dist-wheel dist-wheel-aarch64 dist-examples dist-debs
 	install -m 644 python/pagewise/licenses.txt dist/LICENSES.txt
 	cd dist && sha256sum $$(ls | grep -v '^SHA256SUMS$$') > SHA256SUMS
 	@ls -l dist
@@ -25,6 +25,14 @@ dist-wheel-aarch64: dist/.wheel-aarch64
 dist/.wheel-%: dist/pagewise-agent-% $(SOURCES) $(PACKAGER) $(wildcard capture/*.c capture/*.h) | .venv/bin/maturin
 	rm -f dist/*_$*.whl
 	packaging/wheel.sh $* dist/pagewise-agent-$* dist
+	@touch $@
+
+# The examples that these wheels leave out.
+dist-examples: dist/.wheel-examples
+dist/.wheel-examples: packaging/examples_wheel.py packaging/deb.py packaging/examples.txt $(shell find examples -type f) \
+    Cargo.toml pyproject.toml | .venv/bin/maturin
+	rm -f dist/*_examples-*.whl
+	$(PYTHON) packaging/examples_wheel.py dist
 	@touch $@
 
 # Debian's words for the processors of the agents.

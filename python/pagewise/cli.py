@@ -6,6 +6,7 @@ data; 128 plus the number of an ending signal: 130 after Ctrl-C, 143 after SIGTE
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -143,6 +144,7 @@ def run(arguments: list[str] | None = None) -> int:
             say(f"  {error.hint}", path=error.path)
         if question := meant(f"{error}; {error.hint or ''}"):
             say(f"  {question}")
+        tell_missing_example(error.path)
         return error.exit_status
     except TyperException as error:
         context = getattr(error, "ctx", None)
@@ -159,8 +161,25 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         where = str(error.filename or "input or output")
         say(f"pagewise: {where}: {error.strerror or error}", path=where)
+        tell_missing_example(error.filename)
         leave_pipes()
         return UNWRITABLE
+
+
+def tell_missing_example(path: object) -> None:
+    """Prints where an example is, or which package has it, if the path of a missing file names one.
+
+    Example: ``examples/page-size/photo.pwf`` in a folder that has no examples.
+    """
+    from pagewise.shipped import lacking_package, place_of
+
+    place = place_of(path) if isinstance(path, str) else None
+    if place is None:
+        return
+    if os.path.exists(place):
+        say(f"  this example is {place}", path=str(place))
+    elif data := lacking_package():
+        say(f"  more examples are in the package {data}, which is not installed")
 
 
 def ended(error: Ended) -> int:

@@ -61,6 +61,36 @@ def test_a_virtual_environment_takes_the_wheel(suite: str, wheel: Path, tmp_path
         assert inside(root, f"/opt/pagewise/bin/python -c '{plugin}'").strip() == "True"
 
 
+def test_the_data_package_adds_the_other_examples(wheel: Path, tmp_path: Path) -> None:
+    data = built("*_examples-*.whl")
+    name = data.name.split("-")[0].replace("_", "-")
+    command, folder = "/opt/pagewise/bin/pagewise", "lib/python3.11/site-packages/pagewise"
+    curves = f"{command} curves examples/page-size/photo.pwf --page-sizes 4KiB --frames 1MiB"
+
+    def listed() -> int:
+        return len(json.loads(inside(root, f"{command} list examples --json"))["examples"])
+
+    with bare("bookworm", ("ca-certificates", "python3-venv"), tmp_path) as root:
+        with_wheels(root, wheel)
+        shutil.copy(data, root / "wheels")
+        pip = "/opt/pagewise/bin/pip"
+        inside(root, f"python3 -m venv /opt/pagewise && {pip} install -q /wheels/{wheel.name}")
+        before = files(root)
+        assert listed() == 3
+        refused = inside(root, f"cd /tmp && {curves} 2>&1", status=3)
+        assert f"in the package {name}, which is not installed" in refused
+        inside(root, f"{pip} install -q {name}")
+        assert listed() == 6
+        answer = json.loads(inside(root, f"cd /opt/pagewise/{folder} && {curves} --json"))
+        assert len(answer) > 3
+        refused = inside(root, f"cd /tmp && {curves} 2>&1", status=3)
+        assert f"this example is /opt/pagewise/{folder}/examples/page-size/photo.pwf" in refused
+        inside(root, f"{pip} uninstall -q --yes {name}")
+        # pip leaves an empty folder where there were only folders.
+        assert not {path for path in files(root) - before if not (root / path).is_dir()}
+        assert listed() == 3
+
+
 def test_debian_11_refuses_the_packages_and_runs_the_static_agent(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -10,11 +10,12 @@ import typer
 
 from pagewise import catalog
 from pagewise.advice.served import runs
-from pagewise.commands.options import Force, examples_folder, tell_losses
+from pagewise.commands.options import Force, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
 from pagewise.scratch import scratch
+from pagewise.shipped import examples_folder
 from pagewise.storage import refuse_unwritable
 from pagewise.terminal import Part, facts, figures, say, show, watched
 from pagewise.units import MIB, format_range, format_seconds, format_share, format_size

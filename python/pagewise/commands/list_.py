@@ -8,11 +8,12 @@ from typing import Annotated, NotRequired, TypedDict, cast
 import typer
 
 from pagewise import _core
-from pagewise.commands.options import Json, examples_folder
+from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.recipes import RECIPES
+from pagewise.shipped import examples_folder, lacking_package
 from pagewise.studies import none_installed, studies
-from pagewise.terminal import Verbatim, figures, show, show_json
+from pagewise.terminal import Verbatim, figures, say, show, show_json
 
 FAMILIES = (
     "formats",
@@ -101,6 +102,8 @@ def run(
     examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
     if examples:
         show("Examples:", *map(Verbatim, examples))
+    if family == "examples" and (data := lacking_package()):
+        say(f"note: more examples are in the package {data}, which is not installed")
 
 
 def described(entry: Entry, *, has_options: bool) -> list[list[str]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-import pagewise
 from pagewise.errors import UsageError
 from pagewise.recording import Trace, read
 from pagewise.terminal import say
@@ -110,17 +109,6 @@ Options: TypeAlias = Annotated[
 def epilog(examples: Sequence[str]) -> str:
     """Examples as the epilog of a help text."""
     return "\n".join(examples)
-
-
-def examples_folder() -> Path:
-    """The recordings that ship: in the installed package, else in the source tree."""
-    package = Path(pagewise.__file__).resolve().parent
-    for folder in (package / "examples", package.parent.parent / "examples", Path("examples")):
-        if folder.is_dir():
-            return folder
-    raise UsageError(
-        "the recordings are not here", hint="run in the source tree, or give --recordings FOLDER"
-    )
 
 
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:

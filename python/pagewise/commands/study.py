@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pagewise.commands.options import Json, examples_folder, tell_losses, tell_unchecked
+from pagewise.commands.options import Json, tell_losses, tell_unchecked
 from pagewise.errors import UsageError
+from pagewise.shipped import examples_folder
 from pagewise.storage import making, refuse_unwritable
 from pagewise.studies import Study, none_installed, refuse_foreign, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
