@@ -41,15 +41,15 @@ DEBIAN_aarch64 := arm64
 DEBIAN_armv7 := armhf
 DEB_TOOLS := packaging/deb.py packaging/front_pages.py $(wildcard packaging/debian/* packaging/*.service packaging/*.toml packaging/*.conf)
 
-dist-debs: dist/.deb-desk $(MACHINES:%=dist/.deb-agent-%)
+dist-debs: dist/.deb-desk-x86_64 dist/.deb-desk-aarch64 $(MACHINES:%=dist/.deb-agent-%)
 
 build/vendored: packaging/debian/vendored.txt | .venv/bin/maturin
 	rm -rf $@
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --target $@ -r $<
 
-dist/.deb-desk: dist/.wheel-x86_64 build/vendored .venv/.built $(DEB_TOOLS)
-	rm -f dist/pagewise-memory_*_amd64.deb
-	$(PYTHON) packaging/deb.py desk $$(ls dist/*_x86_64.whl) build/vendored dist
+dist/.deb-desk-%: dist/.wheel-% build/vendored .venv/.built $(DEB_TOOLS)
+	rm -f dist/pagewise-memory_*_$(DEBIAN_$*).deb
+	$(PYTHON) packaging/deb.py desk $$(ls dist/*_$*.whl) build/vendored dist
 	@touch $@
 
 # The preload libraries are for x86_64 and aarch64 only.

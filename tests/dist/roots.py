@@ -19,7 +19,16 @@ WHEELS = REPOSITORY / "build/wheels"
 SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
 PYTHONS = {"bookworm": "3.11", "trixie": "3.13"}
 """The Python of the Debian suites that the packages are for: 12 and 13."""
+GLIBC = ("2_34", "2_28", "2_27", "2_17")
+"""The versions of glibc that the wheels of other processors name."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PASSING = (
+    *("proc", "dev", "tmp", "wheels", "root/.cache"),
+    *("var/cache", "var/log", "var/lib/dpkg", "var/lib/apt"),
+)
+"""The folders of a root that the system and the tests write to in passing."""
+MERGED = "/usr/share/mmdebstrap/hooks/merged-usr"
+"""The hooks of mmdebstrap that make /bin and /lib links, as the installer of Debian does."""
 HUNG_S = 800
 ENTERED = """\
 mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
@@ -46,7 +55,11 @@ def refusal() -> str | None:
 
 
 def archive_of(suite: str, packages: tuple[str, ...], architecture: str | None) -> Path:
-    """The archive of a root, made once. Nothing runs in that of another processor."""
+    """The archive of a root, made once.
+
+    Nothing runs in the root of another processor. It has the files of the packages, and the
+    packages themselves in /var/cache/apt/archives, for a guest to install.
+    """
     names = "-".join(filter(None, (suite, architecture, *packages)))
     archive = ROOTS / f"{names}.tar"
     if not archive.exists():
@@ -54,8 +67,9 @@ def archive_of(suite: str, packages: tuple[str, ...], architecture: str | None) 
         part = archive.with_name(f"part-{os.getpid()}.tar")
         kind = ["--variant=minbase"]
         if architecture is not None:
-            kind = ["--variant=extract", f"--architectures={architecture}", "--skip=check/qemu"]
-        named = ["--include", ",".join(packages)] if packages else []
+            kind = ["--variant=extract", f"--architectures={architecture}"]
+            kind += ["--skip=check/qemu", "--skip=cleanup/apt/cache", f"--hook-dir={MERGED}"]
+        named = [f"--include={package}" for package in packages]
         sources = [str(SOURCES)] if SOURCES.exists() and suite == "bookworm" else []
         command = ["mmdebstrap", "--mode=root", *kind, *named, suite, str(part), *sources]
         made = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
@@ -92,15 +106,20 @@ def inside(root: Path, line: str, *, status: int = 0) -> str:
     return done.stdout
 
 
-def with_wheels(root: Path, wheel: Path, suite: str = "bookworm") -> None:
-    """Puts the wheel and all that it depends on into /wheels: the root installs without network."""
-    kept = WHEELS / PYTHONS[suite]
+def with_wheels(
+    root: Path, wheel: Path, suite: str = "bookworm", machine: str | None = None
+) -> None:
+    """Puts the wheel and all that it depends on into /wheels: the root installs without network.
+
+    ``machine``: the processor of the root, if it is another.
+    """
+    kept = WHEELS / "-".join(filter(None, (PYTHONS[suite], machine)))
     done = kept / ".done"
     if not done.exists() or done.stat().st_mtime < wheel.stat().st_mtime:
         kept.mkdir(parents=True, exist_ok=True)
         own = ["pip", "setuptools", "wheel"]  # pipx keeps them for all environments
         download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(kept)]
-        versions = ["--python-version", PYTHONS[suite], "--only-binary=:all:"]
+        versions = [*built_for(machine), "--python-version", PYTHONS[suite], "--only-binary=:all:"]
         command = [*download, *versions, str(wheel), *own]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
         if ran.returncode != 0:
@@ -110,22 +129,16 @@ def with_wheels(root: Path, wheel: Path, suite: str = "bookworm") -> None:
     shutil.copy(wheel, root / "wheels")
 
 
+def built_for(machine: str | None) -> list[str]:
+    """The options with which pip takes wheels for another processor."""
+    return [f"--platform=manylinux_{version}_{machine}" for version in GLIBC if machine]
+
+
 def files(root: Path) -> set[str]:
-    """Every path in the root, except what the system writes in passing."""
-    passing = (
-        "proc",
-        "dev",
-        "tmp",
-        "wheels",
-        "root/.cache",
-        "var/cache",
-        "var/log",
-        "var/lib/dpkg",
-        "var/lib/apt",
-    )
+    """Every path in the root, except those in PASSING."""
     found = set()
     for folder, names, leaves in os.walk(root):
         inner = os.path.relpath(folder, root)
-        names[:] = [name for name in names if os.path.normpath(f"{inner}/{name}") not in passing]
+        names[:] = [name for name in names if os.path.normpath(f"{inner}/{name}") not in PASSING]
         found |= {os.path.normpath(f"{inner}/{name}") for name in (*names, *leaves)}
     return found

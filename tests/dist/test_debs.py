@@ -33,8 +33,9 @@ def test_lintian_finds_no_error_in_the_agent(architecture: str) -> None:
     lintian(built(f"pagewise-agent_*_{architecture}.deb"))
 
 
-def test_lintian_finds_no_error_in_the_desk() -> None:
-    lintian(built("pagewise-memory_*_amd64.deb"))
+@pytest.mark.parametrize("architecture", ["amd64", "arm64"])
+def test_lintian_finds_no_error_in_the_desk(architecture: str) -> None:
+    lintian(built(f"pagewise-memory_*_{architecture}.deb"))
 
 
 def lintian(package: Path) -> None:

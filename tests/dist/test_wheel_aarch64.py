@@ -1,4 +1,7 @@
-"""The wheel for aarch64 under QEMU: it answers with the same bytes as the wheel for x86-64."""
+"""The wheel for aarch64, and the Debian package of `pagewise` for arm64, under QEMU.
+
+They answer with the same bytes as the wheel for x86-64.
+"""
 
 import json
 import os
@@ -9,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from roots import HUNG_S, PYTHONS, REPOSITORY, bare, built, refusal
+from roots import HUNG_S, PYTHONS, REPOSITORY, bare, built, built_for, refusal
 
 QEMU = "qemu-aarch64-static"
 SUITE = "bookworm"
 PYTHON = ("python3.11", "libstdc++6")
-PLATFORMS = ("2_34", "2_28", "2_27", "2_17")
-"""The glibc versions that the wheels for aarch64 name."""
+LIBRARIES = ("libblas3", "liblapack3", "python3-numpy", "python3-scipy")
+MATHEMATICS = "/usr/lib/aarch64-linux-gnu"
+"""The folder above those of BLAS and LAPACK, to which an installation makes links."""
 RECORDING = REPOSITORY / "examples/phone-1g/phone-1g.pgr"
 REFERENCES = REPOSITORY / "examples/page-size/photo.pwf"
 SYSTEM_TRACE = REPOSITORY / "examples/phone.perfetto-trace.gz"
@@ -83,11 +87,21 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """The wheel for aarch64 with Debian's Python for it."""
     wheel, folder = built("pagewise_*aarch64.whl"), tmp_path_factory.mktemp("aarch64")
     site = folder / "site"
-    platforms = [f"--platform=manylinux_{version}_aarch64" for version in PLATFORMS]
     version = f"--python-version={PYTHONS[SUITE]}"
-    installed(site, wheel, "--only-binary=:all:", version, *platforms)
+    installed(site, wheel, "--only-binary=:all:", version, *built_for("aarch64"))
     with bare(SUITE, PYTHON, folder, "arm64") as root:
         yield Front([QEMU, "-L", root, root / "usr/bin/python3.11"], site)
+
+
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """The Debian package of `pagewise` for arm64, with Debian's Python, numpy and scipy."""
+    package, folder = built("pagewise-memory_*_arm64.deb"), tmp_path_factory.mktemp("arm64")
+    linked = ":".join(f"{MATHEMATICS}/{name}" for name in ("blas", "lapack"))
+    with bare(SUITE, (*PYTHON, *LIBRARIES), folder, "arm64") as root:
+        subprocess.run(["dpkg-deb", "--extract", package, root], check=True, timeout=HUNG_S)
+        emulated = [QEMU, "-E", f"LD_LIBRARY_PATH={linked}", "-L", root, root / "usr/bin/python3.11"]
+        yield Front(emulated, root / "usr/lib/pagewise/python")
 
 
 def test_both_are_of_the_same_sources(here: Front, there: Front) -> None:
@@ -101,3 +115,10 @@ def test_the_answer_has_the_same_bytes(name: str, here: Front, there: Front) -> 
     answer = there.answer(*QUESTIONS[name])
     assert len(json.loads(answer)) > 3
     assert answer == here.answer(*QUESTIONS[name])
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_answer_of_the_package_has_the_same_bytes(
+    name: str, here: Front, packaged: Front
+) -> None:
+    assert packaged.answer(*QUESTIONS[name]) == here.answer(*QUESTIONS[name])
