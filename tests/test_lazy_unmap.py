@@ -193,6 +193,18 @@ def test_other_json_files_are_refused_as_counts(tmp_path: Path) -> None:
         file.write_text(content)
         with pytest.raises(UnreadableInput, match="not counts of programs"):
             study([RECORDINGS[0], file], tmp_path, seed=1)
+    rows = COUNTED["rows"]
+    for name, value in (
+        ("faults", 0),
+        ("instructions", float("nan")),
+        ("peak_bytes", True),
+        ("threshold_bytes", "128KiB"),
+        ("mthp", None),
+        ("swipes", [{"faults": 3}]),
+    ):
+        file.write_text(json.dumps({**COUNTED, "rows": [rows[0], {**rows[1], name: value}]}))
+        with pytest.raises(UnreadableInput, match=rf"rows\[1\]\.{name}: expected"):
+            study([RECORDINGS[0], file], tmp_path, seed=1)
     with pytest.raises(UsageError, match="needs a recording"):
         study([file], tmp_path, seed=1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
@@ -30,6 +30,7 @@ OWN_MALLOC = ("chromium", "firefox")
 TIME_LEAST, TIME_MOST = 0.02, 0.10
 MORE_MOST = 0.05
 FAULTS_MOST, INSTRUCTIONS_MOST, HARM_MOST = 0.35, 0.85, 1.02
+COUNT_MAX = 2.0**63
 TESTED = ("segv", "hole", "zeros")
 """The cases of tests/vm/lazy_unmap.c about freed memory and zeros."""
 
@@ -157,17 +158,64 @@ def read(paths: Sequence[Path]) -> KernelRuns:
     cases: dict[str, bool] = {}
     for path in paths:
         try:
-            found = cast("Counted", json.loads(path.read_bytes()))
-            rows += found["rows"]
-            cases |= found["cases"]
-            grouped(rows)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            found = _checked(json.loads(path.read_bytes()))
+        except (OSError, ValueError, RecursionError) as error:
             raise UnreadableInput(
-                f"{path}: not counts of programs under lazy unmapping: {error!r}",
+                f"{path}: not counts of programs under lazy unmapping: {error}",
                 path=str(path),
                 hint="bench/kernel.py --json prints such a file",
             ) from error
+        rows += found["rows"]
+        cases |= found["cases"]
     return KernelRuns(grouped(rows), cases)
+
+
+def _is_count(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < cast("float", value) < COUNT_MAX
+
+
+def _are_swipes(value: object) -> bool:
+    names = Swipe.__required_keys__
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and all(_is_count(each.get(name)) for name in names)
+        for each in value
+    )
+
+
+A_COUNT = "a number above 0"
+FIELDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    "name": ("a text", lambda value: isinstance(value, str)),
+    "pool": ("off, on or library", lambda value: value in (OFF, ON, "library")),
+    "mthp": ("true or false", lambda value: isinstance(value, bool)),
+    "threshold_bytes": (
+        "null or a whole number above 0",
+        lambda value: value is None or (isinstance(value, int) and _is_count(value)),
+    ),
+    "faults": (A_COUNT, _is_count),
+    "instructions": (A_COUNT, _is_count),
+    "peak_bytes": (A_COUNT, _is_count),
+    "idle_bytes": (f"null or {A_COUNT}", lambda value: value is None or _is_count(value)),
+    "output_sha256": ("a text or null", lambda value: value is None or isinstance(value, str)),
+    "swipes": ("a list of counts above 0", lambda value: value is None or _are_swipes(value)),
+}
+"""What each field of a row must be."""
+
+
+def _checked(found: object) -> Counted:
+    """Raises ValueError, which names the first field that ``bench/kernel.py`` does not print."""
+    rows = found.get("rows") if isinstance(found, dict) else None
+    cases = found.get("cases") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or not isinstance(cases, dict):
+        raise ValueError("expected an object with rows and cases")
+    for at, row in enumerate(rows):
+        for name, (expected, is_right) in FIELDS.items():
+            if not isinstance(row, dict) or not is_right(row.get(name)):
+                raise ValueError(f"rows[{at}].{name}: expected {expected}")
+    for name, holds in cases.items():
+        if not isinstance(holds, bool):
+            raise ValueError(f"cases.{name}: expected true or false")
+    return cast("Counted", found)
 
 
 def grouped(rows: Sequence[RunRow]) -> dict[Comparison, dict[str, Runs]]:
