@@ -1,9 +1,10 @@
 """Builds and boots a kernel with each number of the patches in kernel/patches.
 
-    python bench/kernel_each.py [--folder build/kernel] [--patches 6,5,4,3,2,1]
+    python bench/kernel_each.py [--folder build/kernel] [--patches 4,5,6]
 
 Builds the kernel with the first patch, then with the first two, and so on, in one tree, and boots
-each in a guest; or with the given numbers of patches, in their order. In the guest, plain memory
+each in a guest; or with the given numbers of patches, in their order. The folder keeps the last
+kernel: end with all patches. In the guest, plain memory
 calls are checked, and every case of tests/vm/lazy_unmap.c runs. No process can turn the pool on
 before the last patch, so until then each case must be refused.
 

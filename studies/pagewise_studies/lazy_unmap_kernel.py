@@ -239,6 +239,7 @@ def verdicts(kernel: KernelRuns) -> list[Verdict]:
     swiped = [pair for pair in pairs if pair[1].swipes]
     loops = [pair for pair in pairs if pair[0].program in LOOPS]
     own = [pair for pair in pairs if pair[0].program in OWN_MALLOC]
+    drawn = [pair for pair in pairs if pair[1].outputs and pair[2].outputs]
     idle = [pair for pair in pairs if pair[1].idle_bytes is not None]
     found = {
         "mix": _each(swiped, _mix),
@@ -254,8 +255,8 @@ def verdicts(kernel: KernelRuns) -> list[Verdict]:
         "idle": _each(idle, _idle),
         "peak": _each(pairs, _at_most(1 + MORE_MOST, lambda runs: runs.peak_bytes)),
         "unmodified": [
-            Reading(setting.choices, len(off.outputs | on.outputs) <= 1)
-            for setting, off, on in pairs
+            Reading(setting.choices, len(off.outputs | on.outputs) == 1)
+            for setting, off, on in drawn
         ],
         "swipe_faults": _each(swiped, _at_most(FAULTS_MOST, lambda runs: runs.faults)),
         "swipe_instructions": _each(
