@@ -1,6 +1,6 @@
 """Estimates from samples compared with exact results: errors on recordings, and CPU time.
 
-    python bench/samples.py [RECORDING...] [--sample 1%] [--generate MACCESSES | --timed TRACE]
+    python bench/samples.py [RECORDING...] [--sample 16k] [--generate MACCESSES | --timed TRACE]
 
 For each recording (those in examples/ unless given) prints the mean and greatest difference of
 the LRU miss ratio between the sample and the exact curve, over memories of 1/64 to all of the
@@ -56,7 +56,7 @@ TIMED = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("recordings", nargs="*", type=Path)
-    parser.add_argument("--sample", default="1%")
+    parser.add_argument("--sample", default="16k")
     parser.add_argument("--generate", type=float, metavar="MACCESSES")
     parser.add_argument("--timed", type=Path, metavar="TRACE")
     options = parser.parse_args()

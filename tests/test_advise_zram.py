@@ -98,7 +98,7 @@ def test_idle_pages_go_first(tmp_path: Path) -> None:
     (note,) = (each for each in advise_zram(written(tmp_path, found))["notes"] if "idle" in each)
     # (0.5 * 800 + 24) / 4096.
     assert note.endswith(
-        "idle for 60 s, 40.0 % of them, go first, and one takes 10.4 % of its size"
+        "40.0 % were not accessed for 60 s, and these take 10.4 % of their size in zram"
     )
     del found["total"]["idle"]["algorithms"]["lz4"]
     assert not any("idle" in each for each in advise_zram(written(tmp_path, found))["notes"])

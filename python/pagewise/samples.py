@@ -25,8 +25,8 @@ Sampled: TypeAlias = "AnalysisSample | MissSample | SimulateSample"
 Result = TypeVar("Result", "Analysis", "Misses", "Simulate")
 
 ENOUGH_PAGES = 16_000
-"""The least pages of a share: with fewer, LRU miss ratios of some recordings are off by more than
-.01 on average (`bench/samples.py`)."""
+"""The least pages of a share: with 8,000, LRU miss ratios of some recordings are off by more than
+.01 on average (docs/analyses.md)."""
 
 COUNT_UNITS = {"": 1, "k": 10**3, "m": 10**6}
 COUNT = re.compile(r"\s*([0-9]{1,12})\s*([kKmM]?)\s*")
@@ -68,8 +68,8 @@ def of_enough_pages(source: Trace, size: SampleSize, ask: Callable[[SampleSize],
     """The result of ``ask`` for a sample of this size.
 
     If a share of the pages leaves fewer than `ENOUGH_PAGES`, the recording is read again for a
-    sample of as many, with which a smaller recording is taken whole. A pipe cannot be read again,
-    so its share stays as it is. So does a number of pages.
+    sample of `ENOUGH_PAGES`, or of all pages if it has fewer. A pipe cannot be read again, so its
+    share stays as it is. So does a number of pages.
     """
     if size.get("sample_rate", 1) == 1 or is_read_once(source):
         return ask(size)
@@ -95,7 +95,7 @@ def refuse_second_reading(source: Trace, size: SampleSize) -> None:
 def refuse_empty(source: Trace, sample: Sampled | None) -> None:
     """Raises UnreadableInput for a sample without pages, which estimates nothing.
 
-    Only a pipe has one, and a recording whose events access no page.
+    Only a pipe, or a recording whose events access no page, gives such a sample.
     """
     if sample is not None and not sample["pages"]:
         raise UnreadableInput(

@@ -15,6 +15,8 @@ from pagewise.errors import UsageError
 FOLDER = "examples"
 DATA = "-examples"
 """The end of the data package's name, after the name of the package of pagewise."""
+DEBIAN = Path("/usr/lib/pagewise")
+"""The folder of Debian's package of pagewise. No package of Debian's has the other examples."""
 
 
 def examples_folder() -> Path:
@@ -31,14 +33,14 @@ def examples_folder() -> Path:
 def lacking_package() -> str | None:
     """The name of the data package if it is not installed beside the package of pagewise.
 
-    None if it is, and in the source tree, which has all examples.
+    None if it is, in the source tree, which has all examples, and in Debian's package.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
     from pagewise.installed import package
 
-    own = package()
-    if own is None or not (Path(pagewise.__file__).resolve().parent / FOLDER).is_dir():
+    own, folder = package(), Path(pagewise.__file__).resolve().parent
+    if own is None or folder.is_relative_to(DEBIAN) or not (folder / FOLDER).is_dir():
         return None
     name = f"{own['name']}{DATA}"
     try:

@@ -100,7 +100,8 @@ def packaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     linked = ":".join(f"{MATHEMATICS}/{name}" for name in ("blas", "lapack"))
     with bare(SUITE, (*PYTHON, *LIBRARIES), folder, "arm64") as root:
         subprocess.run(["dpkg-deb", "--extract", package, root], check=True, timeout=HUNG_S)
-        emulated = [QEMU, "-E", f"LD_LIBRARY_PATH={linked}", "-L", root, root / "usr/bin/python3.11"]
+        search = f"LD_LIBRARY_PATH={linked}"
+        emulated = [QEMU, "-E", search, "-L", root, root / "usr/bin/python3.11"]
         yield Front(emulated, root / "usr/lib/pagewise/python")
 
 

@@ -97,8 +97,8 @@ impl AddressSpace {
         }
     }
 
-    /// The frame of memory that holds the anonymous page with this number. None if the page is not in memory, or if this
-    /// program is not root.
+    /// The frame of memory that holds the anonymous page with this number. None if the page is not in memory, or if
+    /// this program lacks CAP_SYS_ADMIN.
     ///
     /// # Errors
     /// The operating system refuses.

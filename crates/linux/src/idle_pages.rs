@@ -1,9 +1,10 @@
 //! The kernel's idle bits: which pages no process has accessed for a while.
 //!
-//! Contract: the kernel clears a set bit when a process accesses the page through its page tables or by a system call, and
-//! when the page is freed (Documentation/admin-guide/mm/idle_page_tracking.rst, CONFIG_IDLE_PAGE_TRACKING). There is one
-//! bit for each frame of memory, in words of 64. The kernel ignores zeros that are written, so a bit can be set alone.
-//! Of a large folio only the first frame has a bit; the others read as 0. Folios begin at a multiple of their size.
+//! Contract: the kernel clears a set bit when a process accesses the page through its page tables or by a system call,
+//! and when the page is freed (Documentation/admin-guide/mm/idle_page_tracking.rst, CONFIG_IDLE_PAGE_TRACKING). Each
+//! frame of memory has one bit, in words of 64. The kernel ignores zeros that are written, so setting one bit leaves
+//! the others as they are. Of a large folio only the first frame has a bit; the others read as 0. Folios begin at a
+//! multiple of their size.
 
 use std::os::fd::OwnedFd;
 
@@ -70,7 +71,7 @@ impl IdleBits {
         }
         for order in 1..=ORDER_MAX {
             let first = frame >> order << order;
-            // Until then all frames in between belong to the same folio.
+            // A smaller block than the folio begins with its head or with a tail, so the first head found is its own.
             if first != frame && self.flags_of(first)? & IS_HEAD != 0 {
                 return Ok(first);
             }

@@ -336,9 +336,9 @@ def _of_swapped(found: Pages, chosen: ZramCandidate | None) -> str:
         return taken
     pool = (1 - idle.same_share) * idle.pool_bytes[chosen["algorithm"]]
     return (
-        f"{taken}; those that were idle for {format_seconds(idle.seconds)}, "
-        f"{format_share(idle.share)} of them, go first, and one takes "
-        f"{format_share((pool + METADATA_BYTES) / found.page_bytes)} of its size"
+        f"{taken}; the kernel swaps out idle ones first: {format_share(idle.share)} were not "
+        f"accessed for {format_seconds(idle.seconds)}, and these take "
+        f"{format_share((pool + METADATA_BYTES) / found.page_bytes)} of their size in zram"
     )
 
 

@@ -45,9 +45,9 @@ shared memory are left out.
 Root may read all processes, and only root can add zram devices; without them,
 lz4 and zstd are measured by libraries, and lzo-rle cannot be measured.
 
-With --idle, pages marks the sampled pages as idle, waits, and shows those apart
-that no process has accessed since. zram takes such pages first. This needs root
-and a kernel with CONFIG_IDLE_PAGE_TRACKING.
+With --idle, pages marks the sampled pages as idle, waits, and shows the pages
+that no process has accessed since separately. The kernel swaps out such pages
+first. This needs root and a kernel with CONFIG_IDLE_PAGE_TRACKING.
 
 Examples:
   pagewise-agent pages --all
@@ -69,7 +69,7 @@ pub struct Arguments {
     /// Take at most about this much CPU time.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
     cpu: Duration,
-    /// Show the pages apart that no process accesses during this time.
+    /// Show the pages that no process accesses during this time separately.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     idle: Option<Duration>,
     /// Seed of the random choice of pages.
@@ -196,7 +196,7 @@ fn idle_bits(root: &Root) -> Result<IdleBits, Exit> {
     }
 }
 
-/// Why idle pages are not shown apart.
+/// Why idle pages are not shown separately.
 fn why_no_idle(root: &Root) -> String {
     match root.exists(BITMAP) {
         true => "--idle was not given".to_owned(),
@@ -261,8 +261,9 @@ fn codecs(root: &Root, arguments: &Arguments, page_bytes: usize) -> Result<Vec<C
 struct Draw<'a> {
     processes: &'a OwnedFd,
     seed: u64,
-    /// Pages to draw of all processes together, and the anonymous bytes of these.
+    /// Pages to draw of all processes together.
     pages_max: u64,
+    /// Anonymous bytes of all processes together.
     bytes: u64,
 }
 
@@ -303,12 +304,17 @@ fn watch(
 ) -> (Vec<Next>, Idle) {
     linux::process::raise_descriptors(subjects.len() * DESCRIPTORS_EACH + DESCRIPTORS_OTHER);
     let mut all: Vec<Next> = Vec::new();
+    let mut pages_marked = 0;
     for subject in subjects {
         let drawn = (!is_interrupted()).then(|| draw.of(&subject));
         if let Some(Ok(drawn)) = &drawn {
-            drawn.mark_idle(bits);
+            pages_marked += drawn.mark_idle(bits);
         }
         all.push((subject, drawn));
+    }
+    // The kernel hides frames from a program without CAP_SYS_ADMIN, also from root in some containers.
+    if pages_marked == 0 {
+        return (all, Idle::Unknown("no page could be marked as idle".to_owned()));
     }
     say(format_args!("waiting {:.0} s to see which pages stay idle", time.as_secs_f64()));
     let marked = Instant::now();
@@ -453,7 +459,7 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
     }
     match report.idle {
         Idle::For(time) => show_idle(&all, *time, page_bytes)?,
-        Idle::Unknown(why) => print(format_args!("Idle pages are not shown apart: {why}."))?,
+        Idle::Unknown(why) => print(format_args!("Idle pages are not shown separately: {why}."))?,
     }
     print(format_args!("{} read in {:.2} s of CPU time", size(all.sampled as f64), report.cpu_s))
 }

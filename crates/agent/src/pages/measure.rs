@@ -55,18 +55,20 @@ impl Drawn {
         Ok(Drawn { subject, space, resident, swapped, pages, idle: None })
     }
 
-    /// Marks its pages as idle.
-    pub fn mark_idle(&self, bits: &IdleBits) {
+    /// Marks the drawn pages as idle. Returns how many it could mark.
+    pub fn mark_idle(&self, bits: &IdleBits) -> usize {
+        let mut marked = 0;
         for &page in &self.pages {
             // A page that has left memory, or a frame without a bit, does not count as idle.
             if let Ok(Some(frame)) = self.space.frame(page) {
-                let _ = bits.mark(frame);
+                marked += usize::from(bits.mark(frame).is_ok());
             }
         }
+        marked
     }
 
-    /// Notes which pages are still idle. Reading a page makes it busy, also for another process that shares it, so
-    /// call this for all processes before any page is read.
+    /// Notes which pages are still idle. Reading a page clears its idle bit, also for another process that shares the
+    /// page, so call this for all processes before any page is read.
     pub fn look_at_idle(&mut self, bits: &IdleBits) {
         let is_idle = |&page: &u64| {
             let frame = self.space.frame(page).ok().flatten();
@@ -186,8 +188,8 @@ impl Sample {
         }
     }
 
-    /// Reads and compresses some pages, at most as many as there are buffers. `idle` says of each whether it is idle; it
-    /// is empty if that is unknown.
+    /// Reads and compresses some pages, at most as many as there are buffers. `idle` says whether each is idle; it is
+    /// empty if that is unknown.
     fn take(
         &mut self,
         contents: &PageContents<'_>,

@@ -52,7 +52,7 @@ pub struct IdlePages {
     pub share: Estimate,
     /// Sampled pages that were idle.
     pub sampled: u64,
-    /// The share of these pages whose words are all equal.
+    /// The share of idle pages whose words are all equal.
     pub same: Option<Estimate>,
     /// Each algorithm by its name, in the order of the user.
     pub algorithms: Vec<(String, IdleAlgorithm)>,
@@ -79,7 +79,7 @@ pub struct ProcessPages {
     pub is_complete: bool,
     /// The share of pages whose words are all equal.
     pub same: Option<Estimate>,
-    /// The idle ones, if `--idle` asked for them.
+    /// The idle pages, if `--idle` asked for them.
     pub idle: Option<IdlePages>,
     /// Each algorithm by its name, in the order of the user.
     pub algorithms: Vec<(String, AlgorithmPages)>,

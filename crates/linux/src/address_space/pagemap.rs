@@ -12,7 +12,7 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 /// A page of a file or of shared memory.
 const FILE: u64 = 1 << 61;
-/// The number of the frame, which the kernel shows only to root.
+/// The number of the frame, which the kernel shows only with CAP_SYS_ADMIN.
 const FRAME: u64 = (1 << 55) - 1;
 const ENTRY_BYTES: usize = 8;
 /// Entries that one call reads.
@@ -87,7 +87,7 @@ fn entry(pagemap: &OwnedFd, page: u64) -> Result<u64, Errno> {
     }
 }
 
-/// The frame of memory that holds an anonymous page. None if the page is not in memory, or for a user other than root.
+/// The frame of memory that holds an anonymous page. None if the page is not in memory, or without CAP_SYS_ADMIN.
 pub(super) fn frame(pagemap: &OwnedFd, page: u64) -> Result<Option<u64>, Errno> {
     let entry = entry(pagemap, page)?;
     let is_in_memory = entry & PRESENT != 0 && entry & FILE == 0;
