@@ -23,6 +23,7 @@ CHECKED_KERNEL = ROOT / "build" / "kernel-checks"
 """Where CHECKS=1 kernel/build.sh leaves a kernel with kernel/config.debug."""
 ARGUMENTS = "console=ttyS1 no_timer_check printk.time=1"
 """Without the check of the timer, since it fails in an emulated guest on a busy machine."""
+MEMORY_MIB, SWAP_MIB = 1024, 384
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,17 @@ def machine(kernel: Path, **fields: object) -> guest.Machine:
     if reason := guest.refusal(made):
         raise SystemExit(reason)
     return made
+
+
+def swapping_machine(kernel: Path) -> guest.Machine:
+    """A machine of two processors that swaps and fills freed pages, for stress and selftests."""
+    return machine(
+        kernel,
+        kernel_arguments="psi=1 page_poison=1 transparent_hugepage=madvise",
+        processors=2,
+        memory_mib=MEMORY_MIB,
+        swap_mib=SWAP_MIB,
+    )
 
 
 def boot(

@@ -24,7 +24,6 @@ import kernel_guests
 from kernel_guests import CHECKED_KERNEL, Ran
 
 BUILD_S, BOOT_S = 1800, 600
-MEMORY_MIB, SWAP_MIB = 1024, 384
 LEFT_OUT = re.compile(r"huge(page|tlb)|_32$|^hmm|thuge|compaction")
 """Tests of hugetlb, of 32-bit programs and of a module, which the kernel here does not have."""
 ARGUMENTS = {
@@ -117,13 +116,7 @@ def main() -> None:
     parser.add_argument("--limit-s", type=int, default=120, help="of each program")
     parser.add_argument("--kernel", type=Path, default=CHECKED_KERNEL)
     given = parser.parse_args()
-    machine = kernel_guests.machine(
-        given.kernel,
-        kernel_arguments="psi=1 page_poison=1 transparent_hugepage=madvise",
-        processors=2,
-        memory_mib=MEMORY_MIB,
-        swap_mib=SWAP_MIB,
-    )
+    machine = kernel_guests.swapping_machine(given.kernel)
     programs = build(given.kernel.resolve())
     if given.tests:
         programs = [path for path in programs if path.name in given.tests.split(",")]

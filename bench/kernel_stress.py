@@ -46,7 +46,6 @@ CALLS = ("calls", "calls-squeezed")
 ROWS = (*CLASSES, *CALLS)
 SQUEEZED_MIB = 24
 """The limit of the memory cgroup of calls-squeezed: about half of what one run maps."""
-SWAP_MIB, MEMORY_MIB = 384, 1024
 BOOT_S = 1200
 """Boot, the programs' own start and end, and the age of a pool; under load."""
 
@@ -134,7 +133,7 @@ def script(name: str, pool: str, seconds: int, seed: int) -> str:
     if name in CLASSES:
         work = STRESS.format(options=CLASSES[name], seconds=seconds, seed=seed)
     else:
-        limit = str(SQUEEZED_MIB) if name == "calls-squeezed" else str(MEMORY_MIB)
+        limit = str(SQUEEZED_MIB) if name == "calls-squeezed" else str(kernel_guests.MEMORY_MIB)
         work = CALL.format(squeeze=SQUEEZE.format(mib=limit), seconds=seconds, seed=seed)
     return START.format(setting=2 if pool == "on" else 0) + work + END
 
@@ -221,13 +220,7 @@ def main() -> None:
     given = parser.parse_args()
     if set(given.rows) & set(CLASSES) and not STRESS_NG.exists():
         parser.error("stress-ng missing: tools/prerequisites.sh test")
-    machine = kernel_guests.machine(
-        given.kernel,
-        kernel_arguments="psi=1 page_poison=1 transparent_hugepage=madvise",
-        processors=2,
-        memory_mib=MEMORY_MIB,
-        swap_mib=SWAP_MIB,
-    )
+    machine = kernel_guests.swapping_machine(given.kernel)
     files = dict([kernel_guests.static("lazy_calls", "tests/lazy_calls.c")])
     if set(given.rows) & set(CLASSES):
         files |= kernel_guests.with_libraries(STRESS_NG)
