@@ -2,7 +2,8 @@
 # docs: builds the documentation site in build/site; it opens without a network.
 # test: the tests that need no emulated guest and are not marked long; test-desk and test-live are its Python parts.
 # kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
-# test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them; those of dist/ skip unless `make dist` ran.
+# test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them; of those of dist/ only test-install unless `make dist` ran.
+# test-install: builds the wheel for x86-64, and installs it on a bare Debian 12 as a new user would.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes about 57 minutes.
@@ -16,7 +17,7 @@
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 45 minutes.
-.PHONY: demo docs release test test-all test-rust test-desk test-live test-vm test-dist kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
+.PHONY: demo docs release test test-all test-rust test-desk test-live test-vm test-dist test-install kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -50,6 +51,7 @@ test-all: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live test-dist
+	@$(MAKE) --no-print-directory test-install
 	@tools/skipped.sh $(SKIPPED)
 
 test-rust:
@@ -69,6 +71,11 @@ test-vm: .venv/.test-extras build
 # The site, and what is in dist.
 test-dist: .venv/.test-extras build
 	$(PYTHON) -m pytest -q tests/dist
+
+# Builds no more of dist than this needs.
+test-install: .venv/.test-extras build
+	@$(MAKE) --no-print-directory MACHINES=x86_64 dist-wheel
+	$(PYTHON) -m pytest -q tests/dist/test_install.py -k 'pipx and bookworm'
 
 # A kernel with lazy unmapping, for guests; see docs/kernel.md.
 kernel:
