@@ -1,6 +1,6 @@
 """Counts the processes killed in random episodes of memory pressure, with the pool on and off.
 
-    python bench/kernel_episodes.py --pairs 100 [--seed 1] [--memory-mib 128] [--jobs 2]
+    python bench/kernel_episodes.py --pairs 100 [--seed 1] [--memory-mib 128] [--json FILE]
 
 An episode (tests/vm/pressure_episodes.c) is one boot of a guest of the kernel in build/kernel, so
 that no episode starts where another ended. A pair is the same seed with the pool on, without a
@@ -15,10 +15,11 @@ that a pool kept, the pairs are not measurable.
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import comb
 from pathlib import Path
 from statistics import mean
@@ -104,6 +105,16 @@ def summary(pairs: Sequence[tuple[Episode, Episode]]) -> str:
     return "\n".join(lines)
 
 
+def as_json(memory_mib: int, seed: int, pairs: Sequence[tuple[Episode, Episode]]) -> str:
+    """The counts of each pair, a pair in a line."""
+    rows = [
+        json.dumps({"seed": seed + at, "on": asdict(on), "off": asdict(off)})
+        for at, (on, off) in enumerate(pairs)
+    ]
+    lines = ",\n  ".join(rows)
+    return f'{{"memory_bytes": {memory_mib << 20}, "pairs": [\n  {lines}\n]}}\n'
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kills under pressure, with the pool on and off.")
     parser.add_argument("--pairs", type=int, default=100)
@@ -111,6 +122,7 @@ def main() -> None:
     parser.add_argument("--memory-mib", type=int, default=128)
     parser.add_argument("--jobs", type=int, default=2, help="guests at once")
     parser.add_argument("--kernel", type=Path, default=KERNEL)
+    parser.add_argument("--json", type=Path, help="a file for the counts of each pair")
     given = parser.parse_args()
     machine = kernel_guests.machine(
         given.kernel,
@@ -131,6 +143,8 @@ def main() -> None:
         for number, (on, off) in enumerate(guests.map(pair, range(given.pairs))):
             print(f"seed {given.seed + number}: on {on}, off {off}", flush=True)
             pairs.append((on, off))
+            if given.json:
+                given.json.write_text(as_json(given.memory_mib, given.seed, pairs))
     print(summary(pairs))
 
 

@@ -5,8 +5,9 @@
 
 Each row runs in a guest of its own, with two processors and swap: a class of stress-ng with
 --verify, or random calls with every answer checked (tests/lazy_calls.c), one seed after the other
-with other settings of the pool, also in a memory cgroup that is too small. "on" is vm.lazy_unmap=2,
-for all processes; "off" is 0, the control. The verdict of a row:
+with other settings of the pool, also in a memory cgroup that is too small. Most classes of
+stress-ng hardly use a pool, so in a row CLASS+calls a process with random calls runs beside
+them. "on" is vm.lazy_unmap=2, for all processes; "off" is 0, the control. The verdict of a row:
 
 - `clean`: the kernel did not complain, the programs found no error, all pages left the pools;
 - `not measurable`: clean, but no mapping came from a pool, although it was on;
@@ -43,7 +44,12 @@ CLASSES = {
 }
 """Options of stress-ng."""
 CALLS = ("calls", "calls-squeezed")
-ROWS = (*CLASSES, *CALLS)
+BESIDE = "+calls"
+"""The end of the name of a row of stress-ng with random calls beside it."""
+USING_POOLS = ("vm", "mremap", "malloc")
+"""The classes of stress-ng whose mappings come from a pool."""
+DEFAULT_ROWS = (*(each if each in USING_POOLS else each + BESIDE for each in CLASSES), *CALLS)
+ROWS = (*CLASSES, *(each + BESIDE for each in CLASSES), *CALLS)
 SQUEEZED_MIB = 24
 """The limit of the memory cgroup of calls-squeezed: about half of what one run maps."""
 BOOT_S = 1200
@@ -69,6 +75,22 @@ STRESS = """
 stress-ng {options} --timeout {seconds}s --seed {seed} --verify --oomable --metrics-brief \
     >/result/run 2>&1
 status=$?
+"""
+# Random calls until stress-ng has ended.
+STRESS_BESIDE = """
+(
+    calls=0
+    while [ ! -e /tmp/ended ]; do
+        lazy_calls $(({seed} + calls)) 300 $((1 + calls % 2)) 2 >>/result/calls 2>&1 ||
+            {{ echo "calls failed: seed $(({seed} + calls))" >>/result/calls; exit 1; }}
+        calls=$((calls + 1))
+    done
+) &
+beside=$!
+{stress}
+touch /tmp/ended
+wait $beside || status=9
+cat /result/calls >>/result/run
 """
 # In turn: the defaults; a small pool that ages at once; no limit, with pages mapped ahead; and the
 # threshold of malloc from which it uses mmap, so that brk serves less. Compaction moves pages.
@@ -130,8 +152,11 @@ class Row:
 
 def script(name: str, pool: str, seconds: int, seed: int) -> str:
     """The guest's script for a row."""
-    if name in CLASSES:
-        work = STRESS.format(options=CLASSES[name], seconds=seconds, seed=seed)
+    if name not in CALLS:
+        options = CLASSES[name.removesuffix(BESIDE)]
+        work = STRESS.format(options=options, seconds=seconds, seed=seed)
+        if name.endswith(BESIDE):
+            work = STRESS_BESIDE.format(stress=work, seed=seed)
     else:
         limit = str(SQUEEZED_MIB) if name == "calls-squeezed" else str(kernel_guests.MEMORY_MIB)
         work = CALL.format(squeeze=SQUEEZE.format(mib=limit), seconds=seconds, seed=seed)
@@ -211,18 +236,19 @@ def words(text: str, known: Iterable[str]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Stresses a kernel with lazy unmapping.")
-    parser.add_argument("--rows", type=partial(words, known=ROWS), default=list(ROWS))
+    parser.add_argument("--rows", type=partial(words, known=ROWS), default=list(DEFAULT_ROWS))
     parser.add_argument("--pools", type=partial(words, known=("on", "off")), default=["on", "off"])
     parser.add_argument("--seconds", type=int, default=600, help="of each row")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="guests at once")
     parser.add_argument("--kernel", type=Path, default=CHECKED_KERNEL)
     given = parser.parse_args()
-    if set(given.rows) & set(CLASSES) and not STRESS_NG.exists():
+    has_stress = not set(given.rows) <= set(CALLS)
+    if has_stress and not STRESS_NG.exists():
         parser.error("stress-ng missing: tools/prerequisites.sh test")
     machine = kernel_guests.swapping_machine(given.kernel)
     files = dict([kernel_guests.static("lazy_calls", "tests/lazy_calls.c")])
-    if set(given.rows) & set(CLASSES):
+    if has_stress:
         files |= kernel_guests.with_libraries(STRESS_NG)
     bench = Bench(machine, files, given.seconds, given.seed)
     settings = [(name, pool) for name in given.rows for pool in given.pools]

@@ -174,6 +174,47 @@ def test_programs_under_the_kernel_are_judged_by_their_counts(tmp_path: Path) ->
     assert all(each.verdict == "not measurable" for each in none.values())
 
 
+def episode(kills: int, **more: int) -> dict[str, int]:
+    return {"oom_kills": kills, "kept": 10, "reclaimed": 10, "held_at_oom": 0} | more
+
+
+def kills_judged(pairs: list[dict[str, Any]], folder: Path) -> tuple[Verdict, Verdict]:
+    found = judged({"memory_bytes": 128 << 20, "pairs": pairs}, folder)
+    return found["ACC-S3-4 pool first"], found["ACC-S3-4 kills"]
+
+
+def test_kills_under_pressure_are_judged_by_pairs(tmp_path: Path) -> None:
+    same = {"on": episode(1), "off": episode(1)}
+    first, kills = kills_judged([same] * 40, tmp_path)
+    assert (first.verdict, kills.verdict) == ("holds", "holds")
+    assert kills.ours == "0 kills (0 kills to 0 kills)"
+    more = {"on": episode(2, held_at_oom=3), "off": episode(1)}
+    first, kills = kills_judged([same, more] * 20, tmp_path)
+    assert (first.verdict, first.ours) == ("does not hold", "60 pages")
+    assert kills.verdict == "does not hold"
+    assert kills_judged([same] * 19 + [more], tmp_path)[1].verdict == "not measurable"
+    idle = {"on": episode(1, reclaimed=0), "off": episode(1)}
+    first, kills = kills_judged([idle] * 40, tmp_path)
+    assert (first.verdict, kills.verdict) == ("not measurable", "not measurable")
+    assert "in no episode" in kills.why
+
+
+def test_other_files_are_refused_as_episodes(tmp_path: Path) -> None:
+    pair = {"on": episode(0), "off": episode(0)}
+    whole = {"memory_bytes": 1 << 27, "pairs": [pair]}
+    for wrong, field in (
+        ({"memory_bytes": 0}, "memory_bytes"),
+        ({"pairs": {}}, "pairs"),
+        ({"pairs": [pair, {"on": episode(0)}]}, r"pairs\[1\]\.off\.oom_kills"),
+        ({"pairs": [{"on": episode(-1), "off": episode(0)}]}, r"pairs\[0\]\.on\.oom_kills"),
+        ({"pairs": [{"on": episode(0, kept=True), "off": 0}]}, r"pairs\[0\]\.on\.kept"),
+    ):
+        file = tmp_path / "episodes.json"
+        file.write_text(json.dumps(whole | wrong))
+        with pytest.raises(UnreadableInput, match=f"{field}: expected"):
+            study([RECORDINGS[0], file], tmp_path, seed=1)
+
+
 def test_the_figure_of_the_paper_is_relative_to_no_pool(tmp_path: Path) -> None:
     file = tmp_path / "counted.json"
     file.write_text(json.dumps(COUNTED))

@@ -45,7 +45,8 @@ def study(
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
 
-    A file whose name ends in ``.json`` among the recordings has counts of ``bench/kernel.py``.
+    A file whose name ends in ``.json`` among the recordings has counts of programs or of episodes
+    under a kernel with the pool.
     """
     counted = [path for path in recordings if lazy_unmap_kernel.is_counted(path)]
     recorded_files = [path for path in recordings if path not in counted]
@@ -64,7 +65,7 @@ def study(
         figures=[faulted(programs), *figures, *lazy_unmap_kernel.figures(NAME, kernel)],
         verdicts=[*verdicts(programs), *(lazy_unmap_kernel.verdicts(kernel) if counted else ())],
         tables=[
-            *([lazy_unmap_kernel.table(NAME, kernel)] if counted else ()),
+            *lazy_unmap_kernel.tables(NAME, kernel),
             *(table(recorded) for recorded in programs),
         ],
         inputs=dict(zip((recorded.name for recorded in programs), recorded_files, strict=True))

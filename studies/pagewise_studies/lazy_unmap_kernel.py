@@ -1,7 +1,8 @@
 """S3's checks and its Fig. 3 on programs under the kernel of ``kernel/``, counted in guests.
 
-Reads what ``bench/kernel.py --json`` prints. A guest counts faults, and its clock counts
-instructions, so a row needs no repeats for time. Runs of several rounds count by their medians.
+Reads what ``bench/kernel.py`` and ``bench/kernel_episodes.py`` give with ``--json``. A guest counts
+faults, and its clock counts instructions, so a row needs no repeats for time. Runs of several
+rounds count by their medians.
 """
 
 from __future__ import annotations
@@ -15,9 +16,19 @@ from typing import NotRequired, TypedDict, cast
 
 from pagewise.errors import UnreadableInput
 from pagewise.units import MIB
+from pagewise_studies import lazy_unmap_episodes
 from pagewise_studies.figure import Figure, Point
+from pagewise_studies.lazy_unmap_episodes import Pairs
 from pagewise_studies.table import Row, Table
-from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
+from pagewise_studies.verdict import (
+    Choices,
+    Reading,
+    Verdict,
+    in_order,
+    judge,
+    load_checks,
+    unmeasured,
+)
 
 DATA = "kernel"
 """The data of these verdicts, beside the names of recordings."""
@@ -135,10 +146,11 @@ class Runs:
 
 @dataclass(frozen=True)
 class KernelRuns:
-    """Runs by setting and pool, and the cases that hold or do not hold."""
+    """Runs by setting and pool, cases that hold or do not hold, and episodes of pressure."""
 
     runs: dict[Comparison, dict[str, Runs]]
     cases: dict[str, bool] = field(default_factory=dict)
+    episodes: Sequence[Pairs] = ()
 
     def pairs(self) -> Iterator[tuple[Comparison, Runs, Runs]]:
         """The runs without the pool and with it, by setting."""
@@ -148,26 +160,31 @@ class KernelRuns:
 
 
 def is_counted(path: Path) -> bool:
-    """Whether a file may be what ``bench/kernel.py --json`` printed."""
+    """Whether a file may be what a bench of the kernel wrote."""
     return path.suffix == ".json"
 
 
 def read(paths: Sequence[Path]) -> KernelRuns:
-    """Reads the files. Raises UnreadableInput for one that ``bench/kernel.py`` did not print."""
+    """Reads the files. Raises UnreadableInput for one that no bench of the kernel wrote."""
     rows: list[RunRow] = []
     cases: dict[str, bool] = {}
+    episodes: list[Pairs] = []
     for path in paths:
         try:
-            found = _checked(json.loads(path.read_bytes()))
+            parsed = json.loads(path.read_bytes())
+            if lazy_unmap_episodes.is_pairs(parsed):
+                episodes.append(lazy_unmap_episodes.checked(parsed))
+                continue
+            found = _checked(parsed)
         except (OSError, ValueError, RecursionError) as error:
             raise UnreadableInput(
                 f"{path}: not counts of programs under lazy unmapping: {error}",
                 path=str(path),
-                hint="bench/kernel.py --json prints such a file",
+                hint="bench/kernel.py and bench/kernel_episodes.py write such files with --json",
             ) from error
         rows += found["rows"]
         cases |= found["cases"]
-    return KernelRuns(grouped(rows), cases)
+    return KernelRuns(grouped(rows), cases, episodes)
 
 
 def _is_count(value: object) -> bool:
@@ -265,13 +282,18 @@ def verdicts(kernel: KernelRuns) -> list[Verdict]:
         "no_harm": _each(own, _at_most(HARM_MOST, lambda runs: runs.instructions)),
     }
     judged = []
+    if kernel.episodes:
+        pressure = (CHECKS["pool_first"], CHECKS["kills"])
+        judged += lazy_unmap_episodes.verdicts(kernel.episodes, DATA, *pressure)
     for name, check in CHECKS.items():
+        if any(each.check == check for each in judged):
+            continue
         if readings := found.get(name):
             judged.append(judge(check, DATA, readings))
         else:
             lacking = None if name not in found else "no such program is among the runs"
             judged.append(unmeasured(check, DATA, lacking))
-    return judged
+    return in_order(CHECKS, judged)
 
 
 def _each(pairs: Sequence[tuple[Comparison, Runs, Runs]], test: Test) -> list[Reading]:
@@ -342,7 +364,15 @@ def figures(study: str, kernel: KernelRuns) -> list[Figure]:
     return found
 
 
-def table(study: str, kernel: KernelRuns) -> Table:
+def tables(study: str, kernel: KernelRuns) -> list[Table]:
+    """Programs with and without the pool, and episodes of pressure, where there are any."""
+    found = [programs(study, kernel)] if kernel.runs else []
+    if kernel.episodes:
+        found.append(lazy_unmap_episodes.table(study, kernel.episodes))
+    return found
+
+
+def programs(study: str, kernel: KernelRuns) -> Table:
     """All programs with and without the pool."""
     rows: list[Row] = [
         {

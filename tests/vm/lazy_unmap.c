@@ -372,6 +372,14 @@ static void heap(void)
     CHECK(block < start || block >= start + 8 * MIB);
     CHECK(sbrk(6 * MIB) == start + 2 * MIB);
     CHECK(is_zero(start + 2 * MIB + PAGE, 6 * MIB - PAGE));
+
+    // The same where what brk cuts off begins with a hole.
+    char *cut = (char *)(((size_t)start + 2 * MIB + PAGE - 1) & ~(size_t)(PAGE - 1));
+    memset(start, 0xa5, 8 * MIB);
+    CHECK(munmap(cut, 2 * MIB) == 0);
+    CHECK(sbrk(-6 * MIB) != (void *)-1);
+    CHECK(held_kib() == before);
+    CHECK(sbrk(6 * MIB) == start + 2 * MIB);
 }
 
 static void set(const char *file, const char *value)
