@@ -16,6 +16,11 @@ CASES = (
     "sparse",
     "heap",
     "mrelease",
+    "core",
+    "uffd",
+    "counts",
+    "null",
+    "sizes",
 )
 """Cases of lazy_unmap.c that need no other program."""
 COMPLAINT = re.compile(

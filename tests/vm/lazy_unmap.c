@@ -7,6 +7,7 @@
 //
 // Of a case that fails, prints the line that failed.
 #define _GNU_SOURCE
+#include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -447,13 +448,118 @@ static void limits(void)
           MAP_FAILED);
 }
 
+// A process with a full pool dumps core: the kernel counts only what is mapped.
+static void core(void)
+{
+    int status;
+    set("/proc/sys/kernel/core_pattern", "/core");
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+        setrlimit(RLIMIT_CORE, &all);
+        munmap(filled(MIB), MIB);
+        CHECK(map(PAGE) != NULL);
+        munmap(filled(4 * MIB), 4 * MIB);
+        CHECK(held_kib() > 0);
+        abort();
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WCOREDUMP(status));
+    FILE *file = fopen("/core", "r");
+    Elf64_Ehdr header;
+    CHECK(file != NULL && fread(&header, sizeof header, 1, file) == 1 && header.e_phnum > 3);
+    for (int at = 0; at < header.e_phnum; at++) {
+        Elf64_Phdr part;
+        CHECK(fseek(file, header.e_phoff + at * sizeof part, SEEK_SET) == 0);
+        CHECK(fread(&part, sizeof part, 1, file) == 1);
+        CHECK(part.p_type == PT_NOTE || (part.p_type == PT_LOAD && part.p_memsz > 0));
+    }
+    fclose(file);
+}
+
+// userfaultfd counts on new mappings without pages.
+static void uffd(void)
+{
+    munmap(filled(2 * MIB), 2 * MIB);
+    CHECK(held_kib() == 2048);
+    int descriptor = syscall(SYS_userfaultfd, 0);
+    CHECK(descriptor >= 0 && held_kib() == 0);
+    munmap(filled(2 * MIB), 2 * MIB);
+    CHECK(held_kib() == 0);
+    CHECK(prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) == 0);
+    munmap(filled(2 * MIB), 2 * MIB);
+    CHECK(held_kib() == 0);
+    close(descriptor);
+}
+
+static long mappings(void)
+{
+    long lines = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    CHECK(file != NULL);
+    for (int letter; (letter = fgetc(file)) != EOF;)
+        lines += letter == '\n';
+    fclose(file);
+    return lines;
+}
+
+// Ranges in the pool do not count as mappings.
+static void counts(void)
+{
+    enum { RANGES = 40, STEP = 18 * PAGE };
+    char text[16], *memory = filled(RANGES * STEP);
+    for (int at = 0; at < RANGES; at++)
+        CHECK(mprotect(memory + at * STEP, PAGE, PROT_NONE) == 0);
+    for (int at = 0; at < RANGES; at++)
+        CHECK(munmap(memory + at * STEP + PAGE, STEP - PAGE) == 0);
+    CHECK(held_kib() == RANGES * (STEP - PAGE) / 1024);
+    snprintf(text, sizeof text, "%ld", mappings() + 4);
+    set("/proc/sys/vm/max_map_count", text);
+    for (int at = 0; at < 2; at++)
+        CHECK(mmap(NULL, PAGE << at, at ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+              MAP_FAILED);
+    set("/proc/sys/vm/max_map_count", "65530");
+}
+
+// What mmap without an address would never return is not kept.
+static void null(void)
+{
+    long before = held_kib();
+    char *low = mmap(NULL, 32 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    CHECK(low == NULL);
+    for (size_t at = 0; at < 32; at++)
+        ((volatile char *)low)[at * PAGE] = 1;
+    CHECK(munmap(low, 32 * PAGE) == 0);
+    CHECK(held_kib() == before);
+    CHECK(map(32 * PAGE) != NULL);
+}
+
+// A range above the limit of the pool does not push out the others; a block that moves is not sparse.
+static void sizes(void)
+{
+    set("/proc/sys/vm/lazy_unmap_max_kbytes", "4096");
+    munmap(filled(2 * MIB), 2 * MIB);
+    CHECK(held_kib() == 2048);
+    munmap(filled(8 * MIB), 8 * MIB);
+    CHECK(held_kib() == 2048);
+    set("/proc/sys/vm/lazy_unmap_max_kbytes", "65536");
+
+    char *block = map(6 * MIB);
+    CHECK(mprotect(block + 3 * MIB, 3 * MIB, PROT_READ) == 0);
+    memset(block, 1, 3 * MIB);
+    CHECK(mremap(block, 3 * MIB, 5 * MIB, MREMAP_MAYMOVE) != block);
+    CHECK(held_kib() == 2048);
+    munmap(filled(3 * MIB), 3 * MIB);
+    CHECK(held_kib() == 2048 + 3072);
+}
+
 int main(int count, char **words)
 {
     static const struct { const char *name; void (*run)(void); } cases[] = {
         {"reuse", reuse}, {"off", off},     {"segv", segv},   {"hole", hole}, {"fixed", fixed},
         {"ranges", ranges}, {"forks", forks}, {"zeros", zeros}, {"age", age},   {"limits", limits},
         {"replay", replay}, {"sparse", sparse}, {"heap", heap},
-        {"mrelease", mrelease},
+        {"mrelease", mrelease}, {"core", core}, {"uffd", uffd}, {"counts", counts}, {"null", null},
+        {"sizes", sizes},
     };
     setvbuf(stdout, NULL, _IONBF, 0);
     if (count == 3 && strcmp(words[1], "plain") == 0) {
