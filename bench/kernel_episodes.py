@@ -8,8 +8,8 @@ limit of its size, and off; every other pair starts with off. The guest's clock 
 so the load of the host changes nothing.
 
 Prints the kills of each pair, and for all: the sums; a sign test of the pairs that differ; and the
-mean difference (on - off) with an interval of 95 % by bootstrap of pairs. Without a hit or a page
-that a pool kept, the pairs are not measurable.
+mean difference (on - off) with an interval of 95 % by bootstrap of pairs. If no pool gave a page
+back under pressure, the pairs are not measurable.
 """
 
 from __future__ import annotations

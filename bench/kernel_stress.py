@@ -6,8 +6,10 @@
 Each row runs in a guest of its own, with two processors and swap: a class of stress-ng with
 --verify, or random calls with every answer checked (tests/lazy_calls.c), one seed after the other
 with other settings of the pool, also in a memory cgroup that is too small. Most classes of
-stress-ng hardly use a pool, so in a row CLASS+calls a process with random calls runs beside
-them. "on" is vm.lazy_unmap=2, for all processes; "off" is 0, the control. The verdict of a row:
+stress-ng get no mapping from a pool, so in a row CLASS+calls a process with random calls runs
+beside the class. The hits of such a row are those of the calls: it shows whether the class disturbs
+the pool of another process, not whether its own mappings survive one. "on" is vm.lazy_unmap=2, for
+all processes; "off" is 0, the control. The verdict of a row:
 
 - `clean`: the kernel did not complain, the programs found no error, all pages left the pools;
 - `not measurable`: clean, but no mapping came from a pool, although it was on;

@@ -185,18 +185,25 @@ def kills_judged(pairs: list[dict[str, Any]], folder: Path) -> tuple[Verdict, Ve
 
 def test_kills_under_pressure_are_judged_by_pairs(tmp_path: Path) -> None:
     same = {"on": episode(1), "off": episode(1)}
-    first, kills = kills_judged([same] * 40, tmp_path)
+    first, kills = kills_judged([same] * 60, tmp_path)
     assert (first.verdict, kills.verdict) == ("holds", "holds")
     assert kills.ours == "0 kills (0 kills to 0 kills)"
     more = {"on": episode(2, held_at_oom=3), "off": episode(1)}
-    first, kills = kills_judged([same, more] * 20, tmp_path)
-    assert (first.verdict, first.ours) == ("does not hold", "60 pages")
+    first, kills = kills_judged([same, more] * 30, tmp_path)
+    assert (first.verdict, first.ours) == ("does not hold", "90 pages")
     assert kills.verdict == "does not hold"
-    assert kills_judged([same] * 19 + [more], tmp_path)[1].verdict == "not measurable"
+    assert kills_judged([same] * 57 + [more] * 3, tmp_path)[1].verdict == "not measurable"
+    kills = kills_judged([same] * 59, tmp_path)[1]
+    assert (kills.verdict, kills.why) == ("not measurable", "59 pairs are too few: needs 60")
+    fewer = {"on": episode(0), "off": episode(1)}
+    first, kills = kills_judged([fewer] * 60, tmp_path)
+    assert (first.verdict, kills.verdict) == ("not measurable", "holds")
     idle = {"on": episode(1, reclaimed=0), "off": episode(1)}
-    first, kills = kills_judged([idle] * 40, tmp_path)
+    apart = [idle, {"on": episode(0), "off": episode(0)}] * 30
+    assert kills_judged(apart, tmp_path)[0].verdict == "not measurable"
+    first, kills = kills_judged([idle] * 60, tmp_path)
     assert (first.verdict, kills.verdict) == ("not measurable", "not measurable")
-    assert "in no episode" in kills.why
+    assert "gave pages back" in kills.why and not kills.ours
 
 
 def test_other_files_are_refused_as_episodes(tmp_path: Path) -> None:

@@ -291,8 +291,8 @@ def verdicts(kernel: KernelRuns) -> list[Verdict]:
         if readings := found.get(name):
             judged.append(judge(check, DATA, readings))
         else:
-            lacking = None if name not in found else "no such program is among the runs"
-            judged.append(unmeasured(check, DATA, lacking))
+            kind = "no such program" if name in found else "no episode of memory pressure"
+            judged.append(unmeasured(check, DATA, f"{kind} is among the runs"))
     return in_order(CHECKS, judged)
 
 
