@@ -11,8 +11,12 @@ trap 'rm -rf "$work"' EXIT
 .venv/bin/python -m wheel unpack --dest "$work" "$wheel" >/dev/null
 tree=$(echo "$work"/*-*)
 data=$tree/$(basename "$tree").data
-# The bill of materials names our crates by the folder they were built in.
-sed -i "s|path+file://$PWD/|path+file:///pagewise/|g" "$tree"/*.dist-info/sboms/*.json
+# The time of the last commit, so that two builds of it have the same bytes.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+# The bill of materials names our crates by the folder they were built in, and has the time of the build and a random number.
+sed -i -e "s|path+file://$PWD/|path+file:///pagewise/|g" -e '/^  "serialNumber": /d' \
+    -e "s|^    \"timestamp\": .*|    \"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\",|" "$tree"/*.dist-info/sboms/*.json
 install -D -m 755 "$agent" "$data/scripts/pagewise-agent"
 install -D -m 644 -t "$data/data/lib" "$libraries"/libpagewise_*.so
 # Manual pages do not depend on the processor: an agent that runs here writes them.
@@ -22,8 +26,5 @@ install -D -m 644 -t "$data/data/lib" "$libraries"/libpagewise_*.so
 # The names are patterns, one a line.
 # shellcheck disable=SC2046
 git ls-files -z $(cat packaging/examples.txt) | xargs -0 cp --parents -t "$tree/pagewise"
-# The time of the last commit, so that two builds of it have the same bytes.
-SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-export SOURCE_DATE_EPOCH
 mkdir -p "$output"
 .venv/bin/python -m wheel pack --dest-dir "$output" "$tree" >/dev/null
