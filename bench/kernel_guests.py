@@ -21,9 +21,11 @@ ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "build" / "kernel"
 CHECKED_KERNEL = ROOT / "build" / "kernel-checks"
 """Where CHECKS=1 kernel/build.sh leaves a kernel with kernel/config.debug."""
-ARGUMENTS = "console=ttyS1 no_timer_check printk.time=1"
+ARGUMENTS = "no_timer_check printk.time=1"
 """Without the check of the timer, since it fails in an emulated guest on a busy machine."""
 MEMORY_MIB, SWAP_MIB = 1024, 384
+MARK = "pagewise: messages of the kernel are seen"
+"""Written to the kernel's log first: without it, the log of a guest would say nothing."""
 
 
 @dataclass(frozen=True)
@@ -81,29 +83,28 @@ def boot(
 ) -> Ran:
     """Runs a script in a guest, with more ``options`` of QEMU.
 
-    The kernel writes to a second console, which is kept whole if the guest panics or hangs.
+    Raises RuntimeError if the console of a guest that ended has no message of its kernel.
     """
     # Not in /tmp, where a guest that shares this machine's files has its own.
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as temporary:
-        folder = Path(temporary)
-        console = folder / "console"
-        arguments = f"{machine.kernel_arguments} {ARGUMENTS}"
-        both = replace(machine, kernel_arguments=arguments)
-        start = (*guest.own_start(both), "-serial", f"file:{console}", *options)
+        both = replace(machine, kernel_arguments=f"{machine.kernel_arguments} {ARGUMENTS}")
+        start = (*guest.own_start(both), *options)
+        lines = f"echo '<4>{MARK}' >/dev/kmsg\n{script}"
         try:
             answer = guest.boot(
-                replace(both, start=start), script, files, folder, timeout_s=timeout_s
+                replace(both, start=start), lines, files, Path(temporary), timeout_s=timeout_s
             )
         except guest.GuestFailed as failure:
-            seen = console.read_text(errors="replace") if console.exists() else ""
-            return Ran(None, str(failure), {}, f"{seen}\n{failure}")
+            return Ran(None, str(failure), {}, failure.console)
+        if MARK not in answer.console:
+            raise RuntimeError("the console of the guest has no messages of its kernel")
         results = {
             path.name: path.read_text(errors="replace")
             for path in answer.results.iterdir()
             if path.is_file()
         }
-        return Ran(answer.status, answer.output, results, console.read_text(errors="replace"))
+        return Ran(answer.status, answer.output, results, answer.console)
 
 
 def static(name: str, source: str, *options: str) -> tuple[str, Path]:

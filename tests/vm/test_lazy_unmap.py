@@ -3,6 +3,7 @@
 Every case is a static program, so no library takes part.
 """
 
+import importlib
 import re
 from pathlib import Path
 
@@ -189,3 +190,14 @@ def test_all_memory_comes_back(results: Path) -> None:
 
 def test_the_kernel_does_not_complain(results: Path) -> None:
     assert lazy_kernel.complaints((results / "dmesg").read_text()) == []
+
+
+def test_the_benches_see_what_the_kernel_complains_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    if reason := guest.refusal(MACHINE):
+        pytest.skip(reason)
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    boot = importlib.import_module("kernel_guests").boot
+    ran = boot(MACHINE, "echo '<4>WARNING: at mm/lazy_unmap.c' >/dev/kmsg\nexit 3\n", {}, BOOT_S)
+    assert ran.status == 3
+    (complaint,) = ran.complaints()
+    assert complaint.endswith("WARNING: at mm/lazy_unmap.c")

@@ -59,7 +59,11 @@ TOOL_TIMEOUT_S = 300
 
 
 class GuestFailed(PagewiseError):
-    """A guest did not boot, or did not finish its script."""
+    """A guest did not boot, or did not finish its script; ``console`` is all that it printed."""
+
+    def __init__(self, message: str, console: str = "") -> None:
+        super().__init__(message)
+        self.console = console
 
 
 class GuestHung(GuestFailed):
@@ -189,7 +193,7 @@ def boot(
         except subprocess.TimeoutExpired as error:
             console = os.fsdecode(error.stdout or b"")
             raise GuestHung(
-                f"the guest took longer than {timeout_s:.0f} s: {console[-2000:]}"
+                f"the guest took longer than {timeout_s:.0f} s: {console[-2000:]}", console
             ) from error
         if FAILED_BOOT.search(ran.stdout) is None:
             break
@@ -201,7 +205,8 @@ def boot(
             archive.extractall(left)
         status = int((left / "status").read_text())
     except (tarfile.TarError, OSError, ValueError) as error:
-        raise GuestFailed(f"the guest failed: {ran.stderr}{ran.stdout[-2000:]}") from error
+        message = f"the guest failed: {ran.stderr}{ran.stdout[-2000:]}"
+        raise GuestFailed(message, ran.stdout) from error
     return Answer(status, (left / "output").read_text(errors="replace"), left, ran.stdout)
 
 
