@@ -12,7 +12,7 @@ the pool of another process, not whether its own mappings survive one. "on" is v
 all processes; "off" is 0, the control. The verdict of a row:
 
 - `clean`: the kernel did not complain, the programs found no error, all pages left the pools;
-- `not measurable`: clean, but no mapping came from a pool, although it was on;
+- `not measurable`: clean, but no operation ended, or no mapping came from a pool that was on;
 - else what was wrong. Complaints, or the end of the programs' output, follow the table; all output
   is in build/kernel-stress.
 """
@@ -204,7 +204,7 @@ def row(name: str, pool: str, ran: Ran) -> Row:
         details = tuple(output.splitlines()[-20:])
     elif lazy_kernel.unaccounted(last):
         verdict = f"{lazy_kernel.unaccounted(last)} pages are lost"
-    elif pool == "on" and not found["hit"]:
+    elif not operations(output) or (pool == "on" and not found["hit"]):
         verdict = "not measurable"
     else:
         verdict = "clean"

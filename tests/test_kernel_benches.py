@@ -37,6 +37,9 @@ def test_a_row_of_stress_has_a_verdict(load: Load) -> None:
     assert (clean.verdict, clean.operations, clean.hits, clean.kills) == ("clean", 1234, 3, 1)
     assert row("vm", "off", stress_guest(load)).verdict == "clean"
     assert row("vm", "on", stress_guest(load)).verdict == "not measurable"
+    idle = stress_guest(load, hits=3, kept=64, given=64)
+    idle.files["run"] = "stress-ng: metrc: [70] mmap     0     60.0\n"
+    assert row("mmap+calls", "on", idle).verdict == "not measurable"
     lost = row("vm", "on", stress_guest(load, hits=3, kept=64, given=60))
     assert lost.verdict == "4 pages are lost"
     assert row("vm", "on", stress_guest(load, status=2, hits=1)).verdict == "status 2"
