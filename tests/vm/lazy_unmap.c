@@ -374,7 +374,7 @@ static void heap(void)
     CHECK(sbrk(6 * MIB) == start + 2 * MIB);
     CHECK(is_zero(start + 2 * MIB + PAGE, 6 * MIB - PAGE));
 
-    // The same where what brk cuts off begins with a hole.
+    // What brk cuts off may begin with a hole; its rest is not kept either.
     char *cut = (char *)(((size_t)start + 2 * MIB + PAGE - 1) & ~(size_t)(PAGE - 1));
     memset(start, 0xa5, 8 * MIB);
     CHECK(munmap(cut, 2 * MIB) == 0);

@@ -61,8 +61,8 @@ TOOL_TIMEOUT_S = 300
 class GuestFailed(PagewiseError):
     """A guest did not boot, or did not finish its script; ``console`` is all that it printed."""
 
-    def __init__(self, message: str, console: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, console: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
         self.console = console
 
 
