@@ -144,7 +144,9 @@ def recordings() -> tuple[list[Path], list[Path]]:
 
 
 def name_of(path: Path) -> str:
-    """The file's name without the suffixes of its storage format."""
+    """The file's name without the suffixes of its storage format; the row and the name of a run."""
+    if path.name == "recording.pgr":
+        return f"{path.parent.parent.name}-{path.parent.name}"
     return path.name.removesuffix(".zst").removesuffix(".gz").rpartition(".")[0]
 
 

@@ -1,6 +1,7 @@
 """Cuts the recordings in s0-swap/ and the like from recorded runs of the launch lab; needs cargo.
 
     python examples/cut_recordings.py build/recordings/s0-swap/swap-file-40-?
+    python examples/cut_recordings.py --swap-only build/recordings/s1-rotation/swap-file-40-?
     python examples/cut_recordings.py --no-recording --to docs/studies/runs build/recordings/ROW/*-?
 
 For each run ROW/NAME, it writes to examples/ROW/NAME/, or to ROW/NAME/ in the folder after --to:
@@ -8,7 +9,7 @@ For each run ROW/NAME, it writes to examples/ROW/NAME/, or to ROW/NAME/ in the f
 - `visits.parquet`, `processes.parquet` and, if there is one, `kills.parquet`, as they are;
 - `run.toml` without the folder of the run;
 - `recording.pgr`, cut to the movements of pages (crates/trace/src/recording/cut.rs has what that
-  leaves out); absent with --no-recording. Nothing is sampled.
+  leaves out), with --swap-only to those of swap; absent with --no-recording. Nothing is sampled.
 
 The finished folder takes the place of what is there. Runs that cannot carry a verdict are refused.
 """
@@ -28,8 +29,11 @@ FOLDER = Path(__file__).resolve().parent
 CUT = ("cargo", "run", "--release", "--quiet", "-p", "trace", "--example", "cut_recording", "--")
 
 
-def cut(run: Path, to: Path = FOLDER, *, has_recording: bool = True) -> None:
-    """Writes the run to its folder in ``to``, with its recording if ``has_recording``.
+def cut(
+    run: Path, to: Path = FOLDER, *, has_recording: bool = True, swap_only: bool = False
+) -> None:
+    """Writes the run to its folder in ``to``, with its recording if ``has_recording``, which lacks
+    the pages of files if ``swap_only``.
 
     Raises UsageError for the folder itself and for runs that cannot carry a verdict,
     UnreadableInput for what is no run, and CalledProcessError if the cutter fails.
@@ -54,13 +58,13 @@ def cut(run: Path, to: Path = FOLDER, *, has_recording: bool = True) -> None:
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{run.name}-") as beside:
         written = Path(beside) / run.name
         written.mkdir()
-        _write(run, written, has_recording)
+        _write(run, written, has_recording, swap_only)
         if output.exists():
             output.rename(Path(beside) / "before")
         written.rename(output)
 
 
-def _write(run: Path, output: Path, has_recording: bool) -> None:
+def _write(run: Path, output: Path, has_recording: bool, swap_only: bool) -> None:
     for name in TABLES:
         if (run / name).is_file():
             shutil.copy(run / name, output)
@@ -68,7 +72,8 @@ def _write(run: Path, output: Path, has_recording: bool) -> None:
     of_run = re.compile(rf"/[^\s\"]*/{re.escape(run.name)}/")
     (output / "run.toml").write_text(of_run.sub("", described))
     if has_recording and (run / RECORDING).is_file():
-        command = [*CUT, run / RECORDING, output / RECORDING]
+        options = ["--swap-only"] if swap_only else []
+        command = [*CUT, *options, run / RECORDING, output / RECORDING]
         subprocess.run(command, cwd=FOLDER.parent, check=True)
 
 
@@ -78,10 +83,16 @@ def main(words: list[str]) -> int:
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a folder of a run")
     parser.add_argument("--to", type=Path, default=FOLDER, help="default: examples/")
     parser.add_argument("--no-recording", action="store_true", help="leave out the recording")
+    parser.add_argument("--swap-only", action="store_true", help="leave out the pages of files")
     given = parser.parse_args(words)
     for run in given.runs:
         try:
-            cut(run.resolve(), given.to, has_recording=not given.no_recording)
+            cut(
+                run.resolve(),
+                given.to,
+                has_recording=not given.no_recording,
+                swap_only=given.swap_only,
+            )
         except PagewiseError as error:
             print(
                 f"cut_recordings: {error}",

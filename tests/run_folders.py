@@ -52,8 +52,8 @@ VISIT: dict[str, tuple[str, Any]] = {
     "memory_bytes": ("integer", MIB),
     "anonymous_bytes": ("integer", MIB),
     "program": ("text", ""),
-    "free_bytes_before": ("integer", 90 * MIB),
-    "free_bytes_after": ("integer", 40 * MIB),
+    "free_bytes_before": ("integer", 55 * MIB),
+    "free_bytes_after": ("integer", 5 * MIB),
     **{
         name: ("number", None)
         for name in (

@@ -143,7 +143,7 @@ def test_the_parts_of_a_slowdown_add_up(tmp_path: Path) -> None:
     small, _, _ = result["launches"]
     assert (small["run"], small["app"], small["launches"]) == ("short", "small", 1)
     assert small["slowdown"] == pytest.approx(1.4) and small["slower_s"] == pytest.approx(0.4)
-    assert small["free_before_bytes"] == 90 * MIB
+    assert small["free_before_bytes"] == 55 * MIB
     parts = small["parts"]
     assert parts["kswapd_s"] is None and parts["swapin_s"] == pytest.approx(0.05)
     assert parts["refault_s"] == pytest.approx(0.15), "the kernel counts swap-ins apart"
@@ -172,10 +172,27 @@ def test_free_memory_of_the_machine_is_not_that_of_a_budget(tmp_path: Path) -> N
     ]
     ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0))
     short = write_run(tmp_path / "old", visits, mode="minfree")
-    result = launch.study([ample, short], tmp_path, seed=1, progress=None)
-    free = [launched["free_before_bytes"] for launched in result["launches"]]
+    free = [visit.free_before_bytes for visit in read_run(short).visits]
     assert free == [649 * MIB, 650 * MIB, None]
-    assert rows(result, "splits")[2]["free before, MiB"] is None
+    # The first two had more memory free than they need, so memory was not short for them.
+    result = launch.study([ample, short], tmp_path, seed=1, progress=None)
+    assert [(row["app"], row["free before, MiB"]) for row in rows(result, "splits")] == [
+        ("large", None)
+    ]
+
+
+def test_launches_without_an_answer_count_with_the_time_that_the_lab_waited(tmp_path: Path) -> None:
+    ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0))
+    visits = [
+        {"app": app, "cold": True, "launch_s": launch_s, "start_s": 100.0, "end_s": 160.0}
+        for app in NEEDS
+        for launch_s in (2.0, None, None if app == "large" else 2.0)
+    ]
+    short = write_run(tmp_path / "stuck", visits, mode="minfree")
+    result = launch.study([ample, short], tmp_path, seed=1, progress=None)
+    found = {row["app"]: row for row in rows(result, "launches")}
+    assert [found[app]["not answered"] for app in NEEDS] == [1, 1, 2]
+    assert [found[app]["short, s"] for app in NEEDS] == [2.0, 2.0, 60.0]
 
 
 @pytest.mark.parametrize("is_slower", [True, False])

@@ -13,10 +13,11 @@ from pagewise.errors import PagewiseError, UsageError
 from pagewise.grids.traces import TraceSource
 from pagewise_studies import multiswap, multiswap_device, workloads
 from pagewise_studies import multiswap_checks as checks
+from pagewise_studies.live_runs import FEW
 from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
 from pagewise_studies.skew import of_workloads, returns
 from pagewise_studies.verdict import HOLDS, UNMEASURED, Reading
-from pagewise_studies.workloads import Workload
+from pagewise_studies.workloads import Repeated, Workload
 
 HYBRID = Variant.of("hybrid", entry_bit="1")
 SIZES_MIB = (1, 2)
@@ -24,17 +25,18 @@ SIZES_MIB = (1, 2)
 
 def recording(times: int, pages: int = 4) -> str:
     """Every page leaves and comes back `times` times, one page after the other."""
-    lines = ["time_s,event,process,page,state,kind"]
+    lines = []
     for visit in range(times):
         for page in range(pages):
             at = visit + page / 1000
             lines += [f"{at},out,1,{page},D,anon", f"{at + 0.5},in,1,{page},,anon"]
-    return "\n".join(sorted(lines[1:], key=lambda line: float(line.split(",")[0]))) + "\n"
+    lines.sort(key=lambda line: float(line.split(",")[0]))
+    return "\n".join(["time_s,event,process,page,state,kind", *lines]) + "\n"
 
 
 def trace(folder: Path, times: int, pages: int = 4) -> Path:
     source, path = folder / f"{times}.csv", folder / f"{times}.parquet"
-    source.write_text("time_s,event,process,page,state,kind\n" + recording(times, pages))
+    source.write_text(recording(times, pages))
     pw.import_trace(source, path)
     return path
 
@@ -43,15 +45,23 @@ def workload(path: Path) -> Workload:
     return Workload(path.stem, (), (TraceSource(path.name, str(path)),))
 
 
+def plan(*each: Workload, data: str = "s1-rotation") -> Repeated:
+    """A recorded plan with these repeats."""
+    pooled = SimpleNamespace(name=each[0].name, budget_bytes=2**20)
+    repeats: Any = SimpleNamespace(pooled=pooled, each=each)
+    return Repeated(data, repeats, each)
+
+
 def inputs(found: Workload, folder: Path, variants: list[Variant]) -> checks.Inputs:
     folder.mkdir(exist_ok=True)
     cells = run(found.traces, [FLASH_ONLY, *variants], SIZES_MIB, folder / "runs.parquet", None)
     return checks.Inputs(
         cells=cells,
         filtered_cells=CellCounts([]),
-        recorded=[found],
+        recorded=[plan(found)],
         generated=[],
-        filtered=[],
+        shown=[],
+        filtered={},
         skew=of_workloads([found], folder),
         sizes_mib=SIZES_MIB,
         hierarchical=[],
@@ -185,7 +195,7 @@ def test_a_reading_in_which_no_program_waits_has_no_row(
         cells = {
             ("hand.parquet", "ufs-3.1", variant, 1): waits for variant, waits in by_variant.items()
         }
-        return len(list(multiswap_device._rows(asked, cells, found, "ufs-3.1", {})))
+        return len(list(multiswap_device._rows(asked, cells, plan(found), "ufs-3.1", {})))
 
     assert rows(waited, waited) == 1
     assert rows(nothing, waited) == rows(all_ahead, waited) == 0
@@ -218,14 +228,61 @@ def test_unmeasurable_readings_are_left_out_and_counted() -> None:
     assert (none.verdict, none.ours, none.why) == (UNMEASURED, "", checks.HITLESS)
 
 
+def test_a_reading_counts_if_all_repeats_agree() -> None:
+    def reading(name: str, holds: bool, figure: float) -> Reading:
+        return Reading((("a", name),), holds, figure)
+
+    first = [(reading(name, True, 0.1), "") for name in "123"]
+    second = [
+        (reading("1", True, 0.3), ""),
+        (reading("2", False, 0.3), ""),
+        (reading("4", True, 0), "x"),
+    ]
+    alike, *others = checks.agreed([first, second])
+    assert alike == (reading("1", True, 0.2), "")
+    assert [(dict(each.choices)["a"], why) for each, why in others] == [
+        ("2", checks.DISAGREE),
+        ("3", checks.DISAGREE),
+        ("4", "x"),
+    ]
+    assert checks.agreed([first]) == first
+
+
+def test_a_single_recording_decides_nothing(tmp_path: Path) -> None:
+    once = workload(trace(tmp_path, 4))
+    found = replace(inputs(once, tmp_path, []), filtered={once: once})
+    verdicts = [each for each in checks.verdicts(found) if each.data == "s1-rotation"]
+    share = next(each for each in verdicts if each.check.part == "share")
+    assert (share.verdict, share.why) == (UNMEASURED, FEW)
+    # Each page is used eight times, and leaves four times.
+    assert share.ours == "0.0 %"
+
+
+def test_rows_of_the_matrix_are_read_by_budget_and_scenario(tmp_path: Path) -> None:
+    visits: list[dict[str, Any]] = rounds(1, 1.0)
+    for name, budget in (("a-40-0", "4MiB"), ("a-40-1", "4MiB"), ("a-70-0", "7MiB")):
+        for row in ("s1-rotation", "s1-zipf"):
+            write_run(tmp_path / row / name, visits, budget=budget, recording=recording(2))
+    write_run(tmp_path / "s1-zipf" / "unrecorded", visits, invalid_because=["no recording"])
+    found = workloads.recorded(tmp_path, multiswap.ROWS, tmp_path, allow_invalid=False)
+    assert [(each.data, each.pooled.choices, len(each.each)) for each in found] == [
+        (row, (("budget", budget),), count)
+        for row in ("s1-rotation", "s1-zipf")
+        for budget, count in (("4 MiB", 2), ("7 MiB", 1))
+    ]
+    names = [workload.name for each in found for workload in each.each]
+    assert len({*names}) == 6 and names[0] == "s1-rotation-a-40-0"
+    assert [each.pooled.choices for each in workloads.shortest(found)] == 2 * [
+        (("budget", "4 MiB"),)
+    ]
+
+
 def test_any_folder_of_recorded_runs_can_be_studied(tmp_path: Path) -> None:
     visits: list[dict[str, Any]] = rounds(1, 1.0)
     write_run(tmp_path / "mine", visits, recording=recording(1))
-    write_run(tmp_path / "unrecorded", visits)
-    assert workloads.recorded_names(tmp_path, ["multiswap-1"]) == ["mine"]
-    assert workloads.recording_file(tmp_path, "mine") == tmp_path / "mine" / "recording.pgr"
-    (tmp_path / "multiswap-1").mkdir()
-    assert workloads.recorded_names(tmp_path, ["multiswap-1"]) == ["multiswap-1"]
+    write_run(tmp_path / "unrecorded", visits, invalid_because=["no recording"])
+    (found,) = workloads.recorded(tmp_path, multiswap.ROWS, tmp_path, allow_invalid=False)
+    assert (found.data, found.each[0].name, found.each[0].choices) == ("mine", "mine", ())
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no folder in it is a recorded run"):
-        workloads.recorded_names(tmp_path / "empty", ["multiswap-1"])
+        workloads.recorded(tmp_path / "empty", multiswap.ROWS, tmp_path, allow_invalid=False)

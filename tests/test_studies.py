@@ -34,9 +34,6 @@ def stand_in(name: str, memory_mib: int, seed: int = 9, **more: object) -> Workl
 def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes every workload and phone small, with three sizes of the fast tier."""
 
-    def recording(folder: Path, name: str, output: Path) -> Workload:
-        return stand_in(name, 24 if name == "phone-1g" else 44)
-
     def scenario(
         arrangement: str, schedule: str, order: str, memory_mib: int, seeds: range, **more: object
     ) -> Workload:
@@ -53,7 +50,6 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         return Workload(arrangement, (("order", order), ("schedule", schedule)), traces)
 
-    monkeypatch.setattr(multiswap, "recording", recording)
     monkeypatch.setattr(multiswap, "scenario", scenario)
     monkeypatch.setattr(nvm_cache, "scenario", scenario)
     monkeypatch.setattr(
@@ -72,13 +68,15 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def recordings_of(study: Study, folder: Path) -> Path:
-    """The recordings that a study reads: those of examples/, but small ones for nvm-cache."""
-    if study.name != nvm_cache.NAME:
-        return EXAMPLES
+    """Small recordings for a study."""
     visits = rounds(2, 1.0, 1.0, bytes_in=MIB)
     for number in range(2):
-        write_run(folder / "s0-swap" / f"on-{number}", visits, recording=returning(600, 300))
-        write_run(folder / "s0-kill" / f"off-{number}", visits, mode="kill")
+        if study.name == nvm_cache.NAME:
+            write_run(folder / "s0-swap" / f"on-{number}", visits, recording=returning(600, 300))
+            write_run(folder / "s0-kill" / f"off-{number}", visits, mode="kill")
+            continue
+        for row in multiswap.ROWS:
+            write_run(folder / row / f"on-{number}", visits, recording=returning(0, 2000))
     return folder
 
 

@@ -47,8 +47,10 @@ S2_KILLERS = {
     "serial": {"kills": "serial", "reclaim": "never"},
     "batch": {"kills": "batch", "reclaim": "never"},
     "first": {"kills": "serial", "reclaim": "first"},
+    "free": {"kills": "serial", "reclaim": "never", "file_cache_counts": False},
 }
-"""How killd kills in the runs for S2; the first is S2's own killer."""
+"""How killd kills in the runs for S2. The last compares only free pages with its levels, as S2 does;
+the others compare file pages, too, as Android's driver does."""
 
 
 @dataclass(frozen=True)

@@ -384,6 +384,7 @@ class _Schedule(TypedDict):
 class _Minfree(TypedDict):
     kills: NotRequired[str]
     reclaim: NotRequired[str]
+    file_cache_counts: NotRequired[bool]
 
 
 class _Plan(TypedDict):
@@ -494,7 +495,8 @@ def _killer(plan: _Plan) -> str:
     minfree = plan.get("minfree", {})
     # What a plan does not say is as in killd.
     kills, reclaim = minfree.get("kills", "serial"), minfree.get("reclaim", "late")
-    return f"{kills} kills and {_RECLAIM.get(reclaim, f'reclaim {reclaim}')}"
+    level = "" if minfree.get("file_cache_counts", True) else ", by free pages only"
+    return f"{kills} kills and {_RECLAIM.get(reclaim, f'reclaim {reclaim}')}{level}"
 
 
 def _victims(path: Path) -> tuple[Kill, ...]:

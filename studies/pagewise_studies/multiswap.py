@@ -6,16 +6,16 @@ The study replays the recordings and three generated scenarios. `multiswap_check
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pagewise.comparisons import StudyCell, StudyResult
 from pagewise.grids.traces import TraceSource
-from pagewise.launch_runs import inputs_of, read_run, refuse_invalid
+from pagewise.launch_runs import inputs_of
 from pagewise.recording import Progress
 from pagewise_studies import multiswap_checks as checks
-from pagewise_studies import multiswap_device, outcome, sensitivity
+from pagewise_studies import multiswap_device, multiswap_repeats, outcome, sensitivity
 from pagewise_studies.compare import Measure
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.launch_simulated_checks import launch_readings
@@ -34,14 +34,15 @@ from pagewise_studies.workloads import (
     GENERATED,
     MEMORIES_MIB,
     Workload,
-    recorded_names,
-    recording,
+    recorded,
     scenario,
     scenarios,
+    shortest,
 )
 
 NAME = "multiswap"
-RECORDINGS = ("multiswap-1", "multiswap-2", "multiswap-3")
+ROWS = ("s1-rotation", "s1-sessions", "s1-zipf")
+"""The rows of the matrix (docs/studies/matrix.md) with recordings of S1's three scenarios."""
 SIZES_MIB = (32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 
 HIERARCHICAL = [
@@ -62,7 +63,8 @@ RARE = (
     {"inserted_bit": "1", "slot_on_swapin": "free"},
 )
 """Further choices that S1 leaves open. They multiply the runs and change little, so only the
-recordings run under them. This suffices to see whether a check fails there under every reading."""
+recordings with the least memory run under them. This suffices to see whether a check fails there
+under every reading."""
 
 FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
     ("fig2", "I/O time", "seconds", lambda counts: counts.io_time_s(BASE_LATENCIES)),
@@ -80,35 +82,40 @@ def study(
     allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    names = recorded_names(recordings, RECORDINGS)
-    runs = [read_run(recordings / name) for name in names]
-    refuse_invalid(runs, allow_invalid=allow_invalid)
-    recorded = [recording(recordings, name, output) for name in names]
+    plans = recorded(recordings, ROWS, output, allow_invalid=allow_invalid)
+    runs = [run for plan in plans for run in plan.plan.each]
+    repeats = [repeat for plan in plans for repeat in plan.each]
     generated = scenarios(range(seeds))
     variants = [*HIERARCHICAL, *HYBRID, *CLOCK, FLASH_ONLY]
     rare = [variant.with_options(**more) for variant in (*HYBRID, *CLOCK) for more in RARE]
     cells = run(
-        _traces([*recorded, *generated]),
+        _traces([*repeats, *generated]),
         variants,
         SIZES_MIB,
         output / f"{NAME}-runs.parquet",
         progress,
     )
     cells.add(
-        run(_traces(recorded), rare, SIZES_MIB, output / f"{NAME}-rare-runs.parquet", progress)
+        run(
+            _traces([repeat for plan in shortest(plans) for repeat in plan.each]),
+            rare,
+            SIZES_MIB,
+            output / f"{NAME}-rare-runs.parquet",
+            progress,
+        )
     )
 
     shown = [
-        *recorded,
-        *(shown_scenario(name, memory, seeds) for memory in MEMORIES_MIB for name in ARRANGEMENTS),
+        shown_scenario(name, memory, seeds) for memory in MEMORIES_MIB for name in ARRANGEMENTS
     ]
+    each = [*repeats, *shown]
     bound = run(
-        _traces(shown), [CLAIRVOYANT], SIZES_MIB, output / f"{NAME}-bound-runs.parquet", progress
+        _traces(each), [CLAIRVOYANT], SIZES_MIB, output / f"{NAME}-bound-runs.parquet", progress
     )
     cells.add(bound)
-    filtered = [(workload, without_singles(workload, output)) for workload in shown]
+    filtered = {workload: without_singles(workload, output) for workload in each}
     filtered_cells = run(
-        _traces([workload for _, workload in filtered]),
+        _traces([*filtered.values()]),
         [HIERARCHICAL[0], *HYBRID],
         SIZES_MIB,
         output / f"{NAME}-without-singles-runs.parquet",
@@ -117,10 +124,11 @@ def study(
     inputs = checks.Inputs(
         cells=cells,
         filtered_cells=filtered_cells,
-        recorded=recorded,
+        recorded=plans,
         generated=generated,
+        shown=shown,
         filtered=filtered,
-        skew=of_workloads([*recorded, *generated, *shown], output),
+        skew=of_workloads([*each, *generated], output),
         sizes_mib=SIZES_MIB,
         hierarchical=HIERARCHICAL,
         hybrid=HYBRID,
@@ -132,18 +140,31 @@ def study(
         NAME,
         output,
         title="S1: hierarchical against hybrid swap",
-        figures=[figure for workload in shown for figure in figures(cells, workload)],
+        figures=[
+            *(
+                figure
+                for plan in plans
+                for figure in figures(cells, plan.pooled, plan.data, dict(plan.pooled.choices))
+            ),
+            *(figure for workload in shown for figure in figures(cells, workload)),
+        ],
         verdicts=checks.verdicts(inputs),
-        tables=[multiswap_device.table(inputs, output / f"{NAME}-device-runs.parquet", progress)],
+        tables=[
+            multiswap_repeats.table(inputs),
+            multiswap_device.table(inputs, output / f"{NAME}-device-runs.parquet", progress),
+        ],
         sensitivity=sensitivity.table(
             ("hierarchical", "hybrid-clock", "hybrid"),
-            [*recorded, shown_scenario("rotation", MEMORIES_MIB[-1], 1)],
+            [
+                *(plan.pooled for plan in shortest(plans)),
+                shown_scenario("rotation", MEMORIES_MIB[-1], 1),
+            ],
             output / f"{NAME}-sensitivity-runs.parquet",
             progress,
         ),
         inputs=inputs_of(runs),
         runs=runs,
-        cells=[cell for workload in shown for cell in counted(cells, workload)],
+        cells=[cell for workload in each for cell in counted(cells, workload)],
         arguments=f"--seeds {seeds}",
         seeds=range(seeds),
         seeded=GENERATED,
@@ -181,10 +202,17 @@ def counted(cells: CellCounts, workload: Workload) -> Iterator[StudyCell]:
         }
 
 
-def figures(cells: CellCounts, workload: Workload) -> list[Figure]:
+def figures(
+    cells: CellCounts, workload: Workload, data: str = "", choices: Mapping[str, str] | None = None
+) -> list[Figure]:
     """Figs. 2, 3 and 4 on one workload, and how much the fast tier answers; flash takes 90/40 us,
-    the fast tier 4/5 us."""
+    the fast tier 4/5 us.
+
+    Workloads of the same ``data`` share a chart, in which the reader chooses the budget among
+    ``choices``.
+    """
     found = []
+    budget = (choices or {}).get("budget", "")
 
     def share(trace: TraceSource, variant: Variant, size: int) -> float:
         return 100 * cells.hit_share(trace, variant, size)
@@ -218,6 +246,8 @@ def figures(cells: CellCounts, workload: Workload) -> list[Figure]:
                     "series": [[variant.architecture, variant.options] for _, variant in series],
                     "latencies": str(BASE_LATENCIES),
                 },
+                chart=f"{what} on {data}" if budget else "",
+                view=budget,
             )
         )
     return found

@@ -3,6 +3,8 @@
 S1 leaves open the access bit at entry, whether the flash copy survives promotion, when a promotion
 is written, whether a hierarchical tier fills on read misses, when CLOCK takes a demoted page back,
 the latencies, the range of sizes in an average, and (for scenarios) memory, schedule and order.
+On recordings the budget is a reading too. Each repeat is judged by itself, and a reading counts if
+all repeats of the plan agree.
 """
 
 from __future__ import annotations
@@ -15,14 +17,24 @@ from statistics import fmean
 
 from pagewise.units import counted, format_count, format_percent
 from pagewise_studies.compare import Changes, changes
+from pagewise_studies.live_runs import FEW, RUNS_MIN
 from pagewise_studies.runs import LATENCIES, CellCounts, Counts, Latencies, Variant
 from pagewise_studies.skew import Skew
-from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
-from pagewise_studies.workloads import Workload
+from pagewise_studies.verdict import (
+    Choices,
+    Reading,
+    Verdict,
+    in_order,
+    judge,
+    load_checks,
+    unmeasured,
+)
+from pagewise_studies.workloads import Repeated, Workload, shortest
 
 COPY = "flash_copy_on_promotion"
 DEFAULTS = {"inserted_bit": "0", "slot_on_swapin": "keep"}
-"""Choices of hybrid and CLOCK that only the runs of the recordings vary, with their defaults."""
+"""Choices of hybrid and CLOCK that only the recordings with the least memory vary, with their
+defaults."""
 
 GAIN_THRESHOLD = 0.001
 """A smaller change counts as neither gain nor loss."""
@@ -51,6 +63,9 @@ FORCED = (
     "nearly everything, and wins by construction: needs smaller sizes, or less memory"
 )
 
+DISAGREE = "the repeats disagree: needs more repeats"
+"""Why a reading decides nothing that holds on some repeats of a plan only."""
+
 CHECKS = load_checks("multiswap")
 SCENARIOS = "scenarios"
 NO_LAUNCHES = (
@@ -60,20 +75,29 @@ NO_LAUNCHES = (
 SIMULATED = (
     "shape", "amount", "crossover", "flash", "flash_large", "writes", "writes_everywhere"
 )  # fmt: skip
+JUDGED = ("single", *SIMULATED, "cause")
+"""The checks that are judged on recordings."""
+AVERAGED = ("all sizes", "sizes up to the multi-access pages")
+"""The sizes over which a check averages: two readings."""
+AVERAGING = ("amount", "flash", "writes")
+"""The checks that average over sizes."""
+NO_ADVANTAGE = "there is no advantage that could disappear"
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Counts of all variants on all workloads, and on some workloads without single-access pages.
 
-    ``filtered`` pairs a workload with the same workload without single-access pages.
+    ``shown`` has the scenarios of the figures. ``filtered`` has each of them, and each repeat,
+    without single-access pages.
     """
 
     cells: CellCounts
     filtered_cells: CellCounts
-    recorded: Sequence[Workload]
+    recorded: Sequence[Repeated]
     generated: Sequence[Workload]
-    filtered: Sequence[tuple[Workload, Workload]]
+    shown: Sequence[Workload]
+    filtered: Mapping[Workload, Workload]
     skew: Mapping[Workload, Skew]
     sizes_mib: Sequence[int]
     hierarchical: Sequence[Variant]
@@ -82,7 +106,7 @@ class Inputs:
     launches: Sequence[Reading]
     """Readings of launches with hybrid swap against flash swap, in simulated lives."""
     rare: Sequence[Mapping[str, str]]
-    """Further options under which `hybrid` and `clock` ran on the recordings."""
+    """Further options of `hybrid` and `clock` on the recordings with the least memory."""
     acting: dict[tuple[Workload, Variant], list[int]] = field(default_factory=dict, repr=False)
     """The sizes of `acting` that are known already."""
 
@@ -91,7 +115,8 @@ class Inputs:
     ) -> list[tuple[Variant, Choices]]:
         """Every variant that ran on these workloads, with all its choices by name."""
         further: list[Mapping[str, str]] = [{}]
-        if all(workload in self.recorded for workload in workloads):
+        repeats = {repeat for plan in shortest(self.recorded) for repeat in plan.each}
+        if repeats.issuperset(workloads):
             further += self.rare
         return [
             (extended, tuple(sorted({**DEFAULTS, **dict(extended.options)}.items())))
@@ -101,32 +126,76 @@ class Inputs:
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
-    """The verdict of each check on each recording, and on the three scenarios together."""
+    """The verdict of each check on the plans of each row, and on the three scenarios together."""
     found: list[Verdict] = []
-    groups = [(workload.name, [workload]) for workload in inputs.recorded]
-    groups.append((SCENARIOS, list(inputs.generated)))
-    for data, workloads in groups:
-        found.append(judge(CHECKS["single"], data, list(_singles(inputs, workloads))))
-        for name, readings in _simulated(inputs, workloads).items():
-            found.append(_judged(name, data, readings))
-        if data == SCENARIOS:
-            found.append(judge(CHECKS["launch"], data, inputs.launches))
-        else:
-            found.append(unmeasured(CHECKS["launch"], data, NO_LAUNCHES))
-        found.append(_cause(inputs, data, {workload.name for workload in workloads}))
-    order = list(CHECKS.values())
-    return sorted(found, key=lambda verdict: order.index(verdict.check))
+    for data in dict.fromkeys(plan.data for plan in inputs.recorded):
+        plans = [plan for plan in inputs.recorded if plan.data == data]
+        few = FEW if any(len(plan.each) < RUNS_MIN for plan in plans) else ""
+        of_plans = [_of_plan(inputs, plan) for plan in plans]
+        for name in JUDGED:
+            readings = [judged for of_plan in of_plans for judged in of_plan[name]]
+            found.append(_judged(name, data, readings, few))
+        found.append(unmeasured(CHECKS["launch"], data, NO_LAUNCHES))
+    for name, readings in _readings(inputs, inputs.generated, inputs.shown).items():
+        found.append(_judged(name, SCENARIOS, readings))
+    found.append(judge(CHECKS["launch"], SCENARIOS, inputs.launches))
+    return in_order(CHECKS, found)
 
 
 Judged = tuple[Reading, str]
 """A reading, and why it is not measurable; empty if it is."""
 
 
-def _judged(name: str, data: str, readings: Sequence[Judged]) -> Verdict:
-    """The verdict on the measurable readings; its reason counts the others."""
+def _readings(
+    inputs: Inputs, workloads: Sequence[Workload], advantaged: Sequence[Workload]
+) -> dict[str, list[Judged]]:
+    """The readings of each check but that on launches; ``advantaged``: the workloads that are also
+    judged without single-access pages."""
+    singles = [(reading, "") for reading in _singles(inputs, workloads)]
+    return {
+        "single": singles,
+        **_simulated(inputs, workloads),
+        "cause": list(_cause(inputs, advantaged)),
+    }
+
+
+def _of_plan(inputs: Inputs, plan: Repeated) -> dict[str, list[Judged]]:
+    """The readings of a plan, on which its repeats agree."""
+    repeats = [_readings(inputs, [repeat], [repeat]) for repeat in plan.each]
+    return {name: agreed([readings[name] for readings in repeats]) for name in JUDGED}
+
+
+def agreed(repeats: Sequence[Sequence[Judged]]) -> list[Judged]:
+    """The readings of several repeats as one list. A figure is the mean over the repeats; a reading
+    that holds on some of them only, or is in some only, is not measurable."""
+    by_choices: dict[Choices, list[Judged]] = {}
+    for readings in repeats:
+        for judged in readings:
+            by_choices.setdefault(judged[0].choices, []).append(judged)
+    return [_agreed(found, len(repeats)) for found in by_choices.values()]
+
+
+def _agreed(found: Sequence[Judged], repeats: int) -> Judged:
+    first = found[0][0]
+    lacking = next((why for _, why in found if why), "")
+    if not lacking and (len(found) < repeats or len({each.holds for each, _ in found}) > 1):
+        lacking = DISAGREE
+    if lacking:
+        return Reading(first.choices, False), lacking
+    figures = [each.figure for each, _ in found if each.figure is not None]
+    return Reading(first.choices, first.holds, fmean(figures) if figures else None), ""
+
+
+def _judged(name: str, data: str, readings: Sequence[Judged], few: str = "") -> Verdict:
+    """The verdict on the measurable readings; its reason counts the others. ``few`` is why none of
+    them decides anything."""
     check = CHECKS[name]
     measurable = [reading for reading, lacking in readings if not lacking]
     reasons = Counter(lacking for _, lacking in readings if lacking)
+    if not readings and name == "cause":
+        return unmeasured(check, data, NO_ADVANTAGE)
+    if few and measurable:
+        return judge(check, data, measurable, few)
     if not reasons:
         return judge(check, data, measurable)
     if not measurable:
@@ -261,29 +330,27 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
     return found
 
 
-def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
-    """The verdict on the cause, from workloads with an advantage that could vanish."""
-    readings: list[Judged] = []
-    for whole, filtered in inputs.filtered:
-        if whole.name.split(",")[0] not in names:
-            continue
+def _cause(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Judged]:
+    """The readings on the cause, from workloads with an advantage that could vanish."""
+    names_them = len(workloads) > 1
+    for whole in workloads:
+        filtered = inputs.filtered[whole]
+        own = (("workload", whole.name),) if names_them else whole.choices
         working_set = inputs.skew[whole].multi_access_mib
         for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
             baseline, measure = inputs.hierarchical[0], _io_time(latencies)
             lacking = _lacking(inputs, [whole], hybrid)
             sizes = acting(inputs, whole, hybrid)
+            read = (*own, *hybrid.options, ("latencies", str(latencies)))
+            if lacking:
+                yield Reading(read, False), lacking
+                continue
             before, after = (
                 changes(cells, workload, hybrid, baseline, measure, sizes).up_to(working_set)
                 for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
             )
-            read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
-            if lacking:
-                readings.append((Reading(read, False), lacking))
-            elif before.best() <= -VANISHED:
-                readings.append((Reading(read, after.best() > -VANISHED, after.best()), ""))
-    if not readings:
-        return unmeasured(CHECKS["cause"], data, "there is no advantage that could disappear")
-    return _judged("cause", data, readings)
+            if before.best() <= -VANISHED:
+                yield Reading(read, after.best() > -VANISHED, after.best()), ""
 
 
 def _curves(
@@ -318,7 +385,9 @@ def _leave_out(
 ) -> None:
     """Adds a reading that is not measurable to these checks."""
     for name in names:
-        found[name].append((Reading(read, False), lacking))
+        averages = name in AVERAGING
+        for more in [(("averaged over", sizes),) for sizes in AVERAGED] if averages else [()]:
+            found[name].append((Reading((*read, *more), False), lacking))
 
 
 def _all(
@@ -334,8 +403,8 @@ def _all(
 def _ranges(
     whole: list[Changes], small: list[Changes]
 ) -> Iterator[tuple[tuple[str, str], list[Changes]]]:
-    yield ("averaged over", "all sizes"), whole
-    yield ("averaged over", "sizes up to the multi-access pages"), small
+    for sizes, curves in zip(AVERAGED, (whole, small), strict=True):
+        yield ("averaged over", sizes), curves
 
 
 def _within(curve: Changes, mean: tuple[int, int], best: tuple[int, int]) -> bool:

@@ -26,7 +26,7 @@ from pagewise_studies.compare import Changes
 from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, Inputs, acting
 from pagewise_studies.runs import FAST, FLASH_ONLY, Variant
 from pagewise_studies.table import Row, Table
-from pagewise_studies.workloads import Workload
+from pagewise_studies.workloads import Repeated, Workload, shortest
 
 DEVICES = ("ufs-3.1", "emmc-5.1")
 SIZES_MIB = (32, 64, 128, 256, 512)
@@ -39,12 +39,13 @@ READINGS: tuple[Mapping[str, str], ...] = (
     {"queueing": "yes", "readahead": "kernel"},
 )
 NOTE = (
-    "How long programs wait for swap on each slow device, with a fast tier of "
-    f"{FAST}: the stall time and, with `queueing=yes`, the time in the queue. *Reading*: what is "
-    "added to S1's I/O time. *Queue*, *read ahead* and *used* are of flash only: shares of the "
-    "wait, of the pages read, and of those read ahead. *Hybrid better*: the number of S1's other "
-    "readings under which ACC-S1-2 (shape) holds for this time. *Best change* and *mean change*: "
-    "hybrid relative to hierarchical over these readings, and over the sizes "
+    "How long programs wait for swap on each slow device in the least memory, with a fast tier of "
+    f"{FAST}, as means over the repeats: the stall time and, with `queueing=yes`, the time in the "
+    "queue. *Reading*: what is added to S1's I/O time. *Queue*, *read ahead* and *used* are of "
+    "flash only: shares of the wait, of the pages read, and of those read ahead. *Hybrid better*: "
+    "the number of S1's other readings under which ACC-S1-2 (shape) holds for this time in every "
+    "repeat. *Best change* and *mean change*: hybrid relative to hierarchical over these readings, "
+    "and over the sizes "
     f"{', '.join(map(str, SIZES_MIB))} MiB at which hybrid's fast tier answers swap-ins, up to the "
     "size that holds all pages with more than one access."
 )
@@ -77,13 +78,14 @@ Cells = Mapping[tuple[str, str, Variant, int], Waits]
 
 
 def table(inputs: Inputs, output: Path, progress: Progress | None) -> Table:
-    """A row for each recording, device and reading."""
+    """A row for each of the recorded data, device and reading, with the least memory."""
     variants = [*inputs.hierarchical, *inputs.hybrid, FLASH_ONLY]
-    cells = _run(inputs.recorded, variants, output, progress)
+    plans = shortest(inputs.recorded)
+    cells = _run([plan.pooled for plan in plans], variants, output, progress)
     rows = [
         row
-        for workload, device, reading in itertools.product(inputs.recorded, DEVICES, READINGS)
-        for row in _rows(inputs, cells, workload, device, reading)
+        for plan, device, reading in itertools.product(plans, DEVICES, READINGS)
+        for row in _rows(inputs, cells, plan, device, reading)
     ]
     title = "The time that programs wait, with readahead and a queue"
     shares = ("queue", "read ahead", "used", "best change", "mean change")
@@ -122,22 +124,67 @@ def _run(
     return found
 
 
+@dataclass(frozen=True)
+class OfRepeat:
+    """What one repeat shows of a reading; ``curves`` has hybrid relative to hierarchical, by both.
+
+    ``queue``, ``read_ahead`` and ``used`` are shares, of flash only; ``used`` is None where nothing
+    was read ahead.
+    """
+
+    wait_s: float
+    queue: float
+    read_ahead: float
+    used: float | None
+    curves: Mapping[tuple[Variant, Variant], Changes]
+
+
 def _rows(
-    inputs: Inputs, cells: Cells, workload: Workload, device: str, reading: Mapping[str, str]
+    inputs: Inputs, cells: Cells, plan: Repeated, device: str, reading: Mapping[str, str]
 ) -> Iterator[Row]:
-    """The row of a reading; none if the recording cannot show it or hybrid's filter, or if no
-    program waits in it."""
-    (trace,) = workload.traces
+    """The row of a reading; none if a repeat cannot show it or hybrid's filter, or if no program
+    waits in it."""
+    found = [_of_repeat(inputs, cells, repeat, device, reading) for repeat in plan.each]
+    repeats = [repeat for repeat in found if repeat]
+    if len(repeats) < len(found):
+        return
+    pairs = [pair for pair in repeats[0].curves if all(pair in each.curves for each in repeats)]
+    if not pairs:
+        return
+    better = sum(
+        all(each.curves[pair].longest_gain(GAIN_THRESHOLD) >= 2 for each in repeats)
+        for pair in pairs
+    )
+    used = [each.used for each in repeats if each.used is not None]
+    yield {
+        "recordings": plan.plan.pooled.name,
+        "slow device": device,
+        "reading": ", ".join("=".join(pair) for pair in reading.items()) or "as S1",
+        "wait of flash only, s": round(fmean(each.wait_s for each in repeats), 1),
+        "queue": fmean(each.queue for each in repeats),
+        "read ahead": fmean(each.read_ahead for each in repeats),
+        "used": fmean(used) if used else None,
+        "hybrid better": f"{better} of {len(pairs)}",
+        "best change": min(fmean(each.curves[pair].best() for each in repeats) for pair in pairs),
+        "mean change": fmean(each.curves[pair].mean() for pair in pairs for each in repeats),
+    }
+
+
+def _of_repeat(
+    inputs: Inputs, cells: Cells, repeat: Workload, device: str, reading: Mapping[str, str]
+) -> OfRepeat | None:
+    """What a repeat shows of a reading; None if it cannot show it, or if no program waits."""
+    (trace,) = repeat.traces
 
     def waits(variant: Variant, size: int) -> Waits | None:
         return cells.get((trace.name, device, variant.with_options(**reading), size))
 
     flash = waits(FLASH_ONLY, SIZES_MIB[0])
     if flash is None or not flash.reads or not flash.wait_s:
-        return
-    curves = []
+        return None
+    curves = {}
     for hybrid, baseline in itertools.product(inputs.hybrid, inputs.hierarchical):
-        sizes = [size for size in acting(inputs, workload, hybrid) if size in SIZES_MIB]
+        sizes = [size for size in acting(inputs, repeat, hybrid) if size in SIZES_MIB]
         pairs = [(waits(hybrid, size), waits(baseline, size)) for size in sizes]
         values = [
             ours.wait_s / other.wait_s - 1
@@ -145,20 +192,12 @@ def _rows(
             if ours and other and other.wait_s
         ]
         if values and len(values) == len(sizes):
-            limit = inputs.skew[workload].multi_access_mib
-            curves.append(Changes(tuple(sizes), tuple(values)).up_to(limit))
-    if not curves:
-        return
-    better = sum(curve.longest_gain(GAIN_THRESHOLD) >= 2 for curve in curves)
-    yield {
-        "recording": workload.name,
-        "slow device": device,
-        "reading": ", ".join("=".join(pair) for pair in reading.items()) or "as S1",
-        "wait of flash only, s": round(flash.wait_s, 1),
-        "queue": flash.queue_s / flash.wait_s,
-        "read ahead": flash.read_ahead / flash.reads,
-        "used": flash.used / flash.read_ahead if flash.read_ahead else None,
-        "hybrid better": f"{better} of {len(curves)}",
-        "best change": min(curve.best() for curve in curves),
-        "mean change": fmean(curve.mean() for curve in curves),
-    }
+            limit = inputs.skew[repeat].multi_access_mib
+            curves[hybrid, baseline] = Changes(tuple(sizes), tuple(values)).up_to(limit)
+    return OfRepeat(
+        flash.wait_s,
+        flash.queue_s / flash.wait_s,
+        flash.read_ahead / flash.reads,
+        flash.used / flash.read_ahead if flash.read_ahead else None,
+        curves,
+    )

@@ -1,4 +1,4 @@
-"""The workloads of studies: the recordings in examples/ and generated phone scenarios."""
+"""The workloads of studies: recorded launch runs and generated phone scenarios."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise.errors import UsageError
-from pagewise.grids.key import digest
 from pagewise.grids.traces import TraceSource
-from pagewise.launch_runs import RECORDING
-from pagewise.recording import import_trace
+from pagewise.launch_runs import CUTS, RECORDING, LaunchRun, read_run, refuse_invalid
+from pagewise.units import format_size
+from pagewise_studies.repeats import Repeats, repeats_of
 from pagewise_studies.verdict import Choices
 
 GENERATED = "generated scenarios (docs/scenarios.md)"
@@ -27,9 +27,9 @@ memory. Its 20 apps want 4 and 1.6 times as much; S0 saw thrashing begin at 1.6 
 
 @dataclass(frozen=True)
 class Workload:
-    """Traces that differ only in their seed, and the choices that distinguish them from others.
+    """Traces of the same kind, and the choices that distinguish them from others.
 
-    ``name`` is the recording, or the scenario's arrangement.
+    ``name`` is the run, the plan of several runs, or the scenario's arrangement.
     """
 
     name: str
@@ -37,48 +37,85 @@ class Workload:
     traces: tuple[TraceSource, ...]
 
 
-def recording(folder: Path, name: str, output: Path) -> Workload:
-    """A recording of ``folder``; its import into ``output`` makes further passes quick."""
-    file = recording_file(folder, name)
-    facts = file.stat()
-    # Another recording of this name must not take the import's place.
-    identity = digest([str(file.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
-    path = output / f"{name}-{identity}.parquet"
-    if not path.exists():
-        import_trace(file, path)
-    return Workload(name, (), (TraceSource(f"{name}.parquet", str(path)),))
+@dataclass(frozen=True)
+class Repeated:
+    """A plan that was recorded: a workload of a single trace for each repeat.
+
+    ``data`` is what verdicts call the recordings: the row of the matrix (docs/studies/matrix.md),
+    whose plans differ in their budget, or the plan itself.
+    """
+
+    data: str
+    plan: Repeats
+    each: tuple[Workload, ...]
+
+    @property
+    def pooled(self) -> Workload:
+        """The traces of all repeats, for means over them."""
+        traces = tuple(trace for workload in self.each for trace in workload.traces)
+        return Workload(self.plan.pooled.name, self.each[0].choices, traces)
 
 
-def recording_file(folder: Path, name: str) -> Path:
-    """The file of a recording that ships, or of a run that was recorded."""
-    path = folder / name / f"{name}.pgr"
-    whole = folder / name / RECORDING
-    if path.is_file() or not whole.is_file():
-        if not path.is_file():
-            raise UsageError(f"{path}: this study needs the recording", path=str(path))
-        return path
-    return whole
+def recorded(
+    folder: Path, rows: Sequence[str], output: Path, *, allow_invalid: bool
+) -> list[Repeated]:
+    """The recorded plans in the folders ``rows`` of ``folder``, or if none of these has a recorded
+    run, in ``folder`` itself. Imports the recordings into ``output``, so that further passes are
+    quick.
 
-
-def recorded_names(folder: Path, shipped: Sequence[str]) -> list[str]:
-    """The recorded runs in ``folder`` by name: those of ``shipped`` if it has them all, or else
-    every run with a recording. Raises UsageError if there is none."""
-    if all((folder / name).is_dir() for name in shipped):
-        return list(shipped)
-    names = [
-        path.parent.name
-        for path in sorted(folder.glob("*/run.toml"))
-        if (path.parent / RECORDING).is_file()
-        or (path.parent / f"{path.parent.name}.pgr").is_file()
-    ]
-    if not names:
+    Raises UsageError if no run was recorded, and for one that can carry no verdict, except with
+    ``allow_invalid``.
+    """
+    by_row = {row: _recorded_in(folder / row) for row in rows}
+    has_rows = any(by_row.values())
+    runs_of = {
+        row: [read_run(path, f"{row}-{path.name}" if has_rows else None) for path in paths]
+        for row, paths in (by_row if has_rows else {"": _recorded_in(folder)}).items()
+    }
+    runs = [run for of_row in runs_of.values() for run in of_row]
+    if not runs:
         raise UsageError(
             f"{folder}: no folder in it is a recorded run",
             path=str(folder),
             hint="give the folder above those that `pagewise-agent launch PLAN.toml -o FOLDER "
             "--record` wrote",
         )
-    return names
+    refuse_invalid(runs, allow_invalid=allow_invalid)
+    return [
+        Repeated(
+            row or plan.pooled.name,
+            plan,
+            tuple(_of_run(run, has_rows, output) for run in plan.each),
+        )
+        for row, of_row in runs_of.items()
+        for plan in repeats_of(of_row)
+    ]
+
+
+def shortest(plans: Sequence[Repeated]) -> list[Repeated]:
+    """The plan with the least memory of each of the data, in their order."""
+    least: dict[str, Repeated] = {}
+    for plan in sorted(plans, key=lambda each: each.plan.pooled.budget_bytes or 0):
+        least.setdefault(plan.data, plan)
+    return [least[data] for data in dict.fromkeys(plan.data for plan in plans)]
+
+
+def _recorded_in(folder: Path) -> list[Path]:
+    """The folders of recorded runs in a folder."""
+    folders = [path.parent for path in sorted(folder.glob("*/run.toml"))]
+    return [
+        path
+        for path in folders
+        if any((path / name).is_file() for name in (RECORDING, f"{path.name}{CUTS['swap']}"))
+    ]
+
+
+def _of_run(run: LaunchRun, has_budgets: bool, output: Path) -> Workload:
+    trace = run.recording(output)
+    assert trace is not None, "only recorded runs are read"
+    budget = "no limit" if run.budget_bytes is None else format_size(run.budget_bytes)
+    choices = (("budget", budget),) if has_budgets else ()
+    return Workload(run.name, choices, (TraceSource(f"{run.name}.parquet", trace.path),))
 
 
 def scenario(

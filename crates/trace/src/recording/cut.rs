@@ -1,4 +1,4 @@
-//! Cuts a recording to the movements of pages, which takes a tenth of its bytes or less.
+//! Cuts a recording to the movements of pages, or to those of swap, which takes a tenth of its bytes or less.
 //!
 //! A cut has every page that left memory or came back, every page of a file that entered or left the
 //! page cache, and the names, beginnings, ends and kills of processes. So the kinds, flags and pages of
@@ -7,7 +7,7 @@
 //! It lacks requests to devices, transfers of swap slots, latencies, who reclaimed, allocations, moments
 //! of memory, and all samples but the first and the last; times are cut to milliseconds. Folders of the
 //! machine's users have a number in place of their path, in the order of first appearance. The names of
-//! the files in them stay.
+//! the files in them stay. A cut to swap also lacks the pages and the names of files.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -23,12 +23,21 @@ const COMPRESSION_LEVEL: i32 = 19;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
+/// The pages whose movements a cut has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Of swap and of files.
+    All,
+    /// Of swap only.
+    Swap,
+}
+
 /// Writes the cut of a recording, which is a recording itself and says what it lacks.
 ///
 /// # Errors
 /// `Corrupt` if `input` is no recording, or not a whole one; `Usage` if its events name swap slots; `Io`
 /// if the operating system refuses a read or write.
-pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
+pub fn cut<W: Write>(input: Input, output: W, pages: Pages) -> Result<W, Error> {
     let path = input.path().to_owned();
     let refuse = |message: &str| Error::new(ErrorKind::Corrupt, &path, message);
     let unwritten = |error: std::io::Error| {
@@ -43,14 +52,16 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
         return Err(Error::new(ErrorKind::Usage, &path, message));
     }
     let mut folders = Folders::default();
-    let about = without_devices(about, &mut folders);
+    let about = without_devices(about, &mut folders, pages);
     let writer = Writer::with_level(output, &about, COMPRESSION_LEVEL).map_err(unwritten)?;
     let mut cut = CutWriter { writer, folders, pending: None, samples: None };
     while let Some(block) = reader.read_block()? {
         let written = match block {
-            RecordingBlock::Records(records) => {
-                records.into_iter().filter_map(kept).try_for_each(|record| cut.push(record))
-            }
+            RecordingBlock::Records(records) => records
+                .into_iter()
+                .filter_map(|record| kept(record, pages))
+                .try_for_each(|record| cut.push(record)),
+            RecordingBlock::Files(_) if pages == Pages::Swap => Ok(()),
             RecordingBlock::Files(mut names) => {
                 for FileName { path, .. } in &mut names {
                     *path = cut.folders.without_owner(path);
@@ -69,12 +80,22 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
 }
 
 /// The description of the cut.
-fn without_devices(mut about: About, folders: &mut Folders) -> About {
+fn without_devices(mut about: About, folders: &mut Folders, pages: Pages) -> About {
     about.command.clear();
     for area in about.system.iter_mut().flat_map(|system| &mut system.areas) {
         area.path = folders.without_owner(&area.path);
     }
-    about.sources.retain(|source| matches!(source.as_str(), "swap" | "faults" | "files"));
+    about.sources.retain(|source| match source.as_str() {
+        "swap" | "faults" => true,
+        "files" => pages == Pages::All,
+        _ => false,
+    });
+    if pages == Pages::Swap {
+        about.absent.push(Missing {
+            what: "pages of files".to_owned(),
+            why: "the recording was cut to swap".to_owned(),
+        });
+    }
     about.absent.push(Missing {
         what: "device traffic, latencies, who reclaimed, allocations, moments of memory, and \
                counters and pressure between the first sample and the last"
@@ -117,13 +138,14 @@ impl Folders {
 }
 
 /// The record as the cut has it; `None` if the cut lacks it.
-fn kept(record: Record) -> Option<Record> {
+fn kept(record: Record, pages: Pages) -> Option<Record> {
     let time_ns = record.time_ns / MILLISECOND_NS * MILLISECOND_NS;
     let record = Record { time_ns, ..record };
     let page = Record { auxiliary: 0, ..record };
     match record.kind {
         kind::PAGE_OUT => Some(Record { object: 0, device: 0, ..page }),
         kind::SWAP_IN => Some(Record { object: 0, flags: record.flags & flag::MAJOR, ..page }),
+        kind::FILE_ADDED | kind::FILE_DROPPED if pages == Pages::Swap => None,
         kind::FILE_ADDED => Some(page),
         kind::FILE_DROPPED => Some(Record { process: 0, ..page }),
         kind::EXEC | kind::EXIT | kind::FORK | kind::KILL => Some(record),
@@ -254,7 +276,8 @@ mod tests {
     }
 
     fn cut_of(recording: &[u8]) -> Vec<u8> {
-        cut(Input::from_bytes("test.pgr", recording.to_vec()).unwrap(), Vec::new()).unwrap()
+        let input = Input::from_bytes("test.pgr", recording.to_vec()).unwrap();
+        cut(input, Vec::new(), Pages::All).unwrap()
     }
 
     prop_compose! {
@@ -280,7 +303,14 @@ mod tests {
                 record.time_ns = now_ns;
             }
             let recording = written(&records, name_at);
-            prop_assert_eq!(moves(&cut_of(&recording)), moves(&recording));
+            let (moved, kills) = moves(&recording);
+            prop_assert_eq!(moves(&cut_of(&recording)), (moved.clone(), kills.clone()));
+            let input = Input::from_bytes("test.pgr", recording).unwrap();
+            let of_swap = moved
+                .into_iter()
+                .filter(|&(_, operation, ..)| !matches!(operation, Operation::Request | Operation::Evict));
+            let swap = cut(input, Vec::new(), Pages::Swap).unwrap();
+            prop_assert_eq!(moves(&swap), (of_swap.collect(), kills));
         }
     }
 
@@ -326,7 +356,8 @@ mod tests {
             let about = About { backend: backend.to_owned(), ..About::default() };
             let recording = Writer::new(Vec::new(), &about).unwrap();
             let recording = recording.finish(Ending::default()).unwrap();
-            let refusal = cut(Input::from_bytes("test.pgr", recording).unwrap(), Vec::new());
+            let input = Input::from_bytes("test.pgr", recording).unwrap();
+            let refusal = cut(input, Vec::new(), Pages::All);
             assert!(refusal.unwrap_err().to_string().contains("name swap slots, not pages"));
         }
     }
@@ -336,7 +367,7 @@ mod tests {
         let whole = written(&[], usize::MAX);
         for length in 1..whole.len() {
             let input = Input::from_bytes("test.pgr", whole[..length].to_vec()).unwrap();
-            assert!(cut(input, Vec::new()).is_err(), "{length}");
+            assert!(cut(input, Vec::new(), Pages::All).is_err(), "{length}");
         }
     }
 }

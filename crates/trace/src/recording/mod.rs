@@ -17,7 +17,7 @@ mod writer;
 
 pub use blocks::{Reader, RecordingBlock, read_about};
 pub use counters::Counters;
-pub use cut::cut;
+pub use cut::{Pages, cut};
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Ending, FileName, KeptPart, Missing, PressureTotals, Sample};
 pub use ring::{Mark, Ring};
