@@ -29,7 +29,7 @@ from pagewise_studies.table import Row, Table
 from pagewise_studies.workloads import Repeated, Workload, shortest
 
 DEVICES = ("ufs-3.1", "emmc-5.1")
-SIZES_MIB = (32, 64, 128, 256, 512)
+SIZES_MIB = (64, 128, 256)
 READINGS: tuple[Mapping[str, str], ...] = (
     {},
     {"readahead": "recorded"},
