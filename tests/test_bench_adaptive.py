@@ -70,7 +70,7 @@ def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
     found, missing = bench.recordings()
     every = sorted((BENCH.parent / "examples").glob("*/*.pgr"))
     examples = [path for path in every if path.stem == path.parent.name]
-    assert len(examples) == 6
+    assert len(examples) == 4
     assert {path.resolve() for path in found} >= set(examples)
     assert all("shared" in path.parts for path in missing)
     assert len({bench.name_of(path) for path in found + missing}) == len(found + missing)

@@ -45,5 +45,5 @@ def test_the_pages_count_the_examples_that_are_listed() -> None:
     rows = json.loads(output_of("list", "examples", "--json"))["examples"]
     folders = {f"examples/{row['name']}" for row in rows}
     packaged = set((ROOT / "packaging" / "examples.txt").read_text().split())
-    assert (len(folders), len(folders & packaged)) == (6, 3)
-    assert "(six in the source tree, three in a package)" in (ROOT / "README.md").read_text()
+    assert (len(folders), len(folders & packaged)) == (4, 3)
+    assert "(four in the source tree, three in a package)" in (ROOT / "README.md").read_text()
